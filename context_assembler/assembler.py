@@ -761,7 +761,7 @@ class ContextAssembler:
             options.query,
             session_id=draft.known.session.id,
             max_tokens=min(options.recall_tokens or 0, draft.budget // 4),
-            namespaces=(settings.namespaces or None) if given is None else given,
+            namespaces=settings.namespaces if given is None else given,
             count_text=draft.family.count_text,
             limit=settings.limit,
             context_types=settings.context_types or None,

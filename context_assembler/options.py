@@ -458,7 +458,7 @@ class MemorySettings(Settings):
         max_tokens: Longest note; never more than a quarter of what the call may send.
         limit: Most memories in a note.
         context_types: The only kinds to search; all by default.
-        namespaces: The only projects to search; all by default.
+        namespaces: The only projects to search, none if it is empty; all by default.
         preset: Settings for a kind of agent: see RECALL_PRESETS.
         strategy: Instead of the preset's.
         embedder: Finds memories by meaning as well: bundled, minilm, openai:MODEL.
@@ -474,7 +474,7 @@ class MemorySettings(Settings):
     max_tokens: Annotated[int, _AtLeastOne] = 2000
     limit: Annotated[int, Bounds(least=1, most=10000)] = 20
     context_types: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] | None = None
     preset: Annotated[str, _Word] = "general"
     strategy: Literal["balanced", "recent", "important"] | None = None
     embedder: Annotated[str | None, _Word] = None

@@ -48,6 +48,10 @@ async def _assembler(
         yield memories.MemoryAssembler(store, embed=embed, **options)
 
 
+def _only(namespace: str | None) -> memories.MemoryFilters:
+    return memories.MemoryFilters(namespaces=None if namespace is None else (namespace,))
+
+
 @cli.command(app, "add")
 async def add(
     text: str, *, memory: Words = None, kind: str = "memories", namespace: str = ""
@@ -118,14 +122,14 @@ async def stats(*, memory: Words = None) -> Answer:
 
 
 @cli.command(app, "forget")
-async def forget(id: list[str], *, memory: Words = None) -> Answer:
+async def forget(id: list[str], *, memory: Words = None, namespace: Words = None) -> Answer:
     """Remove memories from the store.
 
     Args:
         id: The memories' ids.
     """
     async with _opened(memory) as store:
-        gone = [*await store.forget(id)]
+        gone = [*await store.forget(id, filters=_only(namespace))]
     unknown = [one for one in dict.fromkeys(id) if one not in gone]
     if not gone:
         raise UnknownMemoryError(unknown[0])
@@ -155,9 +159,8 @@ async def export(file: Path, *, memory: Words = None, namespace: Words = None) -
         file: Where to write JSON Lines; - is stdout.
     """
     target: Any = sys.stdout.buffer if file == cli.STANDARD else file
-    filters = memories.MemoryFilters(namespaces=() if namespace is None else (namespace,))
     async with _opened(memory) as store:
-        number = await memories.export_memories(store, target, filters=filters)
+        number = await memories.export_memories(store, target, filters=_only(namespace))
     if file == cli.STANDARD:
         raise typer.Exit
     return Answer({"written": number, "file": str(file)})
@@ -181,8 +184,10 @@ async def fade(
     worth: dict[str, Any] = {"half_life_days": days, "least_worth": settings.fades_below}
     async with _opened(memory) as store:
         faded = await memories.find_faded(store, now=datetime.now(UTC), **worth)
-        ids = [record.id for record in faded]
-        gone = [*await store.forget(ids)] if ids and not dry_run else []
+        ids, gone = [record.id for record in faded], list[str]()
+        for name in () if dry_run else {record.namespace: None for record in faded}:
+            own = [record.id for record in faded if record.namespace == name]
+            gone += await store.forget(own, filters=_only(name))
     value: dict[str, Json] = {"forgotten": gone} | ({"would_forget": ids} if dry_run else {})
     return Answer(value)
 

@@ -308,7 +308,7 @@ def dedupe(
 def _keys_of(candidate: Candidate) -> Iterator[tuple[tuple[object, ...], str]]:
     record = candidate.record
     if record.id:
-        yield ("id", candidate.source, record.id), "it is the same record"
+        yield ("id", candidate.source, record.key), "it is the same record"
     code = record.metadata
     if isinstance(code, CodeMetadata) and code.path:
         place = (code.repository, code.path, code.symbol or code.start_line)
@@ -317,5 +317,5 @@ def _keys_of(candidate: Candidate) -> Iterator[tuple[tuple[object, ...], str]]:
 
 def _may_be_one(left: MemoryRecord, right: MemoryRecord) -> bool:
     """Whether equal texts are one thing: what two people say is not, unless it is one record."""
-    is_one = bool(left.id) and left.id == right.id
+    is_one = bool(left.id) and left.key == right.key
     return is_one or left.author == right.author or left.author is None or right.author is None

@@ -157,7 +157,7 @@ class MemoryAssembler:
         filters = replace(filters, kinds=[*dict.fromkeys(map(check_kind, given))])
         recall = self._recall(read_signals(query, now=self._now()), limit)
         settled, count = settings or self.settings, count_text or self._count
-        recall = recall._replace(settings=settled, count_text=count)
+        recall = recall._replace(settings=settled, count_text=count, namespaces=filters.namespaces)
         sources, embed, depth = self.sources, self._embed, recall.settings.depth
         deadline = asking.Deadline(recall.settings, self._sleep)
         try:
@@ -271,7 +271,8 @@ class MemoryAssembler:
 
         What happened is ranked by the words it shares with the context's query, and takes the place
         of what ranks lower if there is no room for both. What the context had keeps its score, and
-        the way to the current goal stays.
+        the way to the current goal stays. An event of a namespace that was not to be searched is
+        not shown.
 
         Args:
             event: A record, or the text of an event.
@@ -283,8 +284,10 @@ class MemoryAssembler:
         check_count("max_tokens", max_tokens)
         if isinstance(event, str):
             event = MemoryRecord(text=event, kind="events", created_at=self._now())
+        if not MemoryFilters(namespaces=context.namespaces).admit(event, unsaid=True):
+            return shaping.without(context, event)
         task, room = self._divided(context, max_tokens)
-        recall = self._recall(context.signals, limit)
+        recall = self._recall(context.signals, limit)._replace(namespaces=context.namespaces)
         found = shaping.updated(recall, context, identified(event), room)
         return task.above(found, max_tokens, self._count) if task else found
 
@@ -347,15 +350,19 @@ class MemoryAssembler:
             outcomes[at] = Remembered(memory_id, "duplicate", (notice,))
         return [outcomes[at] for at in range(len(listed))]
 
-    async def forget(self, memory_ids: str | Iterable[str]) -> list[str]:
+    async def forget(
+        self, memory_ids: str | Iterable[str], *, filters: MemoryFilters = NO_FILTERS
+    ) -> list[str]:
         """Remove records from every source that keeps any; return the ids of those that were there.
 
         Raises:
             ConfigurationError: No source keeps records.
+            InvalidParameterError: Several namespaces have an id; the filters can say whose is meant.
             StoreError: A store cannot be written.
         """
         ids = [memory_ids] if isinstance(memory_ids, str) else [*memory_ids]
-        gone = [one for store in self._stores() for one in await store.forget(ids)]
+        given: Any = {} if filters is NO_FILTERS else {"filters": filters}
+        gone = [one for store in self._stores() for one in await store.forget(ids, **given)]
         return [*dict.fromkeys(gone)]
 
     async def close(self) -> None:

@@ -91,7 +91,7 @@ async def evaluate_recall(
     """
     budgets, answers = sorted({*budgets_tokens}), list[_Answered]()
     for question in questions:
-        names = () if question.namespace is None else (question.namespace,)
+        names = None if question.namespace is None else (question.namespace,)
         given: RecallOptions = {
             "context_types": context_types,
             "limit": MAX_LIMIT,

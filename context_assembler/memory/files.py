@@ -98,8 +98,8 @@ async def find_faded(
     """Return the records that are worth less than the least, in the order of storing.
 
     A record is worth its importance when it is made, and again when it is used (`touch`); half of
-    that after each half-life. What is made or used ahead of `now` has not faded. To forget them:
-    `await store.forget([record.id for record in faded])`.
+    that after each half-life. What is made or used ahead of `now` has not faded. To forget them,
+    pass `store.forget` the ids of each namespace.
 
     Raises:
         InvalidParameterError: The half-life is not positive.

@@ -100,6 +100,7 @@ class FormattedContext:
         explanations: One for every candidate, in the order of their rank; after many updates, for
             the last thousand.
         task_path: Where an agent stands, as the Markdown says above what was recalled.
+        namespaces: The only ones whose records it may show; `None` for all.
     """
 
     markdown: str
@@ -111,6 +112,7 @@ class FormattedContext:
     explanations: tuple[RecallExplanation, ...] = ()
     signals: Signals | None = None
     task_path: str = ""
+    namespaces: Sequence[str] | None = None
 
     def __repr__(self) -> str:
         states = dict(Counter(self.source_status.values()))
@@ -545,11 +547,11 @@ class RankedMemories(NamedTuple):
         packing = Packing(self.recall, self.states, max_tokens)
         items, left_out, markdown, tokens = packing.pack(candidates)
         low = [(candidate, "it is below the floor of relevance") for candidate in self.below]
-        cut = {(one.source, one.record.id): one.is_truncated for one in items}
+        cut = {(one.source, one.record.key): one.is_truncated for one in items}
         rest = (*duplicates, *left_out, *low)
         told: list[tuple[Candidate, RecallOutcome, str]] = [(c, "left_out", why) for c, why in rest]
         for one in candidates:
-            is_cut = cut.get((one.source, one.record.id))
+            is_cut = cut.get((one.source, one.record.key))
             if is_cut is not None:
                 told.append((one, "shortened" if is_cut else "kept", one.reason))
         explained = (
@@ -565,6 +567,7 @@ class RankedMemories(NamedTuple):
             budget_exceeded=any(cut.values()) or any(why == _NO_ROOM for _, why in left_out),
             explanations=tuple(explained),
             signals=self.recall.signals,
+            namespaces=self.recall.namespaces,
         )
 
 
@@ -592,6 +595,13 @@ def updated(
     known = {(one.source, one.memory_id) for one in found.explanations}
     earlier = [e for e in context.explanations if (e.source, e.memory_id) not in known]
     return replace(found, explanations=(*found.explanations, *earlier)[:_MOST_EXPLAINED])
+
+
+def without(context: FormattedContext, record: MemoryRecord) -> FormattedContext:
+    """Return the context with why a record is not added."""
+    why: tuple[RecallOutcome, str] = ("left_out", "the filters exclude it")
+    told = RecallExplanation(record.id, record.kind, _JUST_NOW, *why, 0.0, {})
+    return replace(context, explanations=(told, *context.explanations)[:_MOST_EXPLAINED])
 
 
 def check_count(name: str, given: int, *, most: int | None = None) -> None:

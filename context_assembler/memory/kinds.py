@@ -337,7 +337,7 @@ class EntityMetadata:
 
 @kind("relations", "Relations", identity=("source_id", "target_id", "relation"))
 class RelationMetadata:
-    """What connects two entities; `source_id` and `target_id` are ids of records."""
+    """What connects two entities; `source_id` and `target_id` are ids of its own namespace."""
 
     source_id: str | None = None
     target_id: str | None = None

@@ -22,7 +22,7 @@ from context_assembler.memory.words import query_stems, record_stems
 _READERS: Final = 4
 _PATIENCE: Final = ("lock_timeout", "10s")  # to wait for whoever writes
 _LOCK: Final = 0x6D656D6F  # ours among the locks of a database
-_VERSION: Final = "1"
+_VERSION: Final = "2"
 # What a word of each label counts: D stands next to the record, A is its own.
 _WEIGHTS: Final = f"'{{{stores.CONTEXT_WEIGHT}, 0, 0, 1}}'::real[]"
 _MOST_STEM_CHARS: Final = 400  # a word may have 2,046 bytes
@@ -30,12 +30,13 @@ _MOST_TIMES: Final = 8  # that a word counts: from there on the rank hardly grow
 _MOST_BYTES: Final = 900_000  # of the 1 MB that a tsvector may have
 _TABLES: Final = (
     """CREATE {} TABLE memory_records (
-        key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, kind text COLLATE "C" NOT NULL,
+        key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL, kind text COLLATE "C" NOT NULL,
         namespace text COLLATE "C" NOT NULL, session_id text COLLATE "C",
         parent_id text COLLATE "C", author text COLLATE "C", line bigint, digest bigint,
         text text NOT NULL, details text, created_at bigint NOT NULL,
         importance double precision NOT NULL, codes bytea, access_count bigint NOT NULL,
-        last_access_at bigint, format_version integer NOT NULL, words tsvector) {}""",
+        last_access_at bigint, format_version integer NOT NULL, words tsvector,
+        UNIQUE (id, namespace)) {}""",
     "CREATE {} TABLE memory_state (name text PRIMARY KEY, value text NOT NULL) {}",
     f"INSERT INTO memory_state VALUES ('version', '{_VERSION}'), ('next_key', '1')",
 )
@@ -45,6 +46,10 @@ _INDEXES: Final = (
     "CREATE INDEX memory_digests ON memory_records (digest) WHERE digest IS NOT NULL",
     "CREATE INDEX memory_times ON memory_records (created_at)",
     "CREATE INDEX memory_sessions ON memory_records (session_id) WHERE session_id IS NOT NULL",
+)
+_MIGRATION: Final = (  # from version 1; an id is one of its namespace
+    "ALTER TABLE memory_records DROP CONSTRAINT memory_records_id_key, ADD UNIQUE (id, namespace)",
+    f"UPDATE memory_state SET value = '{_VERSION}' WHERE name = 'version'",
 )
 _COUNTS: Final = """
     SELECT term.word, (SELECT count(*) FROM (
@@ -216,7 +221,10 @@ class PostgresDatabase:
             for statement in (*_TABLES, *(_INDEXES if writes else ())):
                 self.run(statement.format(*kind))
         [(version,)] = self.run("SELECT value FROM memory_state WHERE name = 'version'")
-        if version != _VERSION:
+        if version == "1":  # which is read as it is
+            for statement in _MIGRATION if writes else ():
+                self.run(statement)
+        elif version != _VERSION:
             remedy = "Upgrade the package, or give the URL of another database."
             raise self._unavailable(f"its tables are of version {version}", remedy)
 

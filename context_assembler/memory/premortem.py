@@ -108,7 +108,7 @@ def fit_premortem(
         about: The domain, the strategy, and what both are called in the title.
     """
     domain, strategy, title = about
-    distinct = {(record.id, record.text): record for record in lessons.records}.values()
+    distinct = {(record.key, record.text): record for record in lessons.records}.values()
     lines = [*_lines_of([r for r in distinct if _is_of_domain(r, domain, strategy)])]
     title = escape_tag(RECALL_TAG, " ".join(title.split()))
     missing = missing_sources(lessons.states)

@@ -34,6 +34,7 @@ _IDS: Final = UUID("6f8d7a1e-5b0c-4c52-9a57-1f7a5f1d2c3b")  # a change loses eve
 _PAGE: Final = 1_000
 _KEYWORDS: Final = ("kind", "namespace", "session_id", "parent_id", "author", "id")
 _INTEGERS: Final = ("key", "line", "digest", "created_at", "last_access_at")
+_VERSION: Final = 2
 _ORDERS: Final[Mapping[str | None, tuple[str, bool]]] = {
     "newest": ("created_at", True),
     "oldest": ("created_at", False),
@@ -58,7 +59,7 @@ class QdrantTable:
         self._location, self._name = location, collection
         self._lock = RLock()
         self._client: Any = None
-        self._last_key = 0
+        self._last_key, self._is_current = 0, False
 
     @contextmanager
     def reading(self) -> Generator[None]:
@@ -100,13 +101,20 @@ class QdrantTable:
         """Return the rows with one of the values in that column."""
         return self._scroll(_filter(NO_FILTERS, {column: values}, {})) if values else []
 
+    def fitting(self, filters: MemoryFilters) -> list[Row]:
+        """Return the rows that may be found."""
+        return self._scroll(_filter(filters, {}, {}))
+
     def next_key(self) -> int:
         """Return a key that was never used."""
         return max(self._last_key + 1, time.time_ns() // 1_000)
 
     def put(self, rows: Sequence[Row], _before: object) -> None:
         """Keep the rows; one of a known id takes the place of that before it."""
-        models, points = self._created(), list[Any]()
+        self._put(self._created(), rows)
+
+    def _put(self, models: Any, rows: Sequence[Row]) -> None:
+        points = list[Any]()
         for row, own in zip(rows, record_stems([entry_of(row).own for row in rows]), strict=True):
             counts = Counter(map(_index, own))
             weights = {at: n * (_SATURATION + 1) / (n + _SATURATION) for at, n in counts.items()}
@@ -116,23 +124,25 @@ class QdrantTable:
             if row.codes:
                 payload["codes"] = b64encode(row.codes).decode()
                 vectors[_DENSE] = [*map(float, memoryview(row.codes).cast("b"))]
-            point = models.PointStruct(id=_point_id(row.id), payload=payload, vector=vectors)
+            point = models.PointStruct(id=_point_id(row), payload=payload, vector=vectors)
             points.append(point)
-        self._client.upsert(self._name, points, wait=True)
-        self._last_key = max(self._last_key, *(row.key for row in rows))
+        if points:
+            self._client.upsert(self._name, points, wait=True)
+        self._last_key = max(self._last_key, 0, *(row.key for row in rows))
 
     def remove(self, rows: Sequence[Row]) -> None:
         """Remove the rows."""
-        self._client.delete(self._name, [_point_id(row.id) for row in rows], wait=True)
+        self._created()
+        self._client.delete(self._name, [*map(_point_id, rows)], wait=True)
 
-    def touch(self, ids: Sequence[str], stamp: int) -> None:
+    def touch(self, keys: Sequence[int], stamp: int) -> None:
         """Count that the rows were used at that moment, as often as they are named."""
-        with self.writing():
-            for row in self.rows("id", ids):
-                used = max(row.last_access_at or stamp, stamp)
-                count = row.access_count + ids.count(row.id)
-                payload = {"access_count": count, "last_access_at": used}
-                self._client.set_payload(self._name, payload, [_point_id(row.id)], wait=True)
+        self._created()
+        for row in self.rows("key", keys):
+            used = max(row.last_access_at or stamp, stamp)
+            count = row.access_count + keys.count(row.key)
+            payload = {"access_count": count, "last_access_at": used}
+            self._client.set_payload(self._name, payload, [_point_id(row)], wait=True)
 
     def by_words(self, query: str, filters: MemoryFilters, limit: int) -> Scores:
         """Return keys and scores above 0 of the rows that fit by words, best first."""
@@ -161,15 +171,14 @@ class QdrantTable:
         rows.sort(key=lambda row: (getattr(row, column), row.created_at, row.key), reverse=is_down)
         return rows
 
-    def beside(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[Row]]:
-        """Return by id the rows around each in its line, in order, without the row itself."""
-        found = self.rows("id", ids)
-        lines = sorted(self.rows("line", [*{row.line for row in found if row.line is not None}]))
-        beside: dict[str, list[Row]] = {}
-        for row in found:
+    def beside(self, rows: Sequence[Row], before: int, after: int) -> dict[int, list[Row]]:
+        """Return by key the rows around each in its line, in order, without the row itself."""
+        lines = sorted(self.rows("line", [*{row.line for row in rows if row.line is not None}]))
+        beside: dict[int, list[Row]] = {}
+        for row in rows:
             earlier = [one for one in lines if one.line == row.line and one.key < row.key]
             later = [one for one in lines if one.line == row.line and one.key > row.key]
-            beside[row.id] = [*earlier[max(len(earlier) - before, 0) :], *later[:after]]
+            beside[row.key] = [*earlier[max(len(earlier) - before, 0) :], *later[:after]]
         return beside
 
     def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
@@ -232,6 +241,19 @@ class QdrantTable:
             # Without a server every search reads every record.
             for column, kind in indexed.items() if self._location.startswith("http") else ():
                 self._client.create_payload_index(self._name, column, kind)
+            self._client.update_collection(self._name, metadata={"version": _VERSION})
+        elif not self._is_current:
+            metadata: Any = self._collection().metadata or {}
+            version = metadata.get("version", 1)
+            if version > _VERSION:
+                raise RuntimeError(f"its points are of version {version}: upgrade the package")
+            if version < 2:  # an id is one of its namespace, and so is a point's
+                rows = [row for row in self._scroll(None) if row.namespace]
+                self._put(models, rows)
+                gone = [_point_id(row._replace(namespace="")) for row in rows]
+                self._client.delete(self._name, gone, wait=True)
+                self._client.update_collection(self._name, metadata={"version": _VERSION})
+        self._is_current = True
         return models
 
     def _query(self, by: Any, using: str, filters: MemoryFilters, limit: int) -> Scores:
@@ -266,12 +288,12 @@ def _filter(filters: MemoryFilters, more: Mapping[str, Any], over: Mapping[str, 
     """Return the filters as Qdrant has them, with columns that hold one of, or more than, values."""
     from qdrant_client import models
 
-    def any_of(columns: Mapping[str, Sequence[Any]]) -> list[Any]:
+    def any_of(columns: Mapping[str, Sequence[Any] | None]) -> list[Any]:
         held = {name: models.MatchAny(any=[*values]) for name, values in columns.items() if values}
         return [models.FieldCondition(key=name, match=match) for name, match in held.items()]
 
     given = (filters.kinds, filters.namespaces, filters.session_ids, filters.parent_ids)
-    wanted = {**dict(zip(_KEYWORDS, (*given, filters.authors), strict=False)), **more}
+    wanted = {**dict(zip(_KEYWORDS, (*given, filters.authors, filters.ids), strict=True)), **more}
     since, until = (to_stamp(one) if one else None for one in (filters.since, filters.until))
     bounds = (
         ("created_at", models.Range(gte=since, lt=until)),
@@ -281,12 +303,13 @@ def _filter(filters: MemoryFilters, more: Mapping[str, Any], over: Mapping[str, 
     within = [models.FieldCondition(key=name, range=one) for name, one in bounds]
     unwanted = {"id": filters.excluded_ids, "session_id": filters.excluded_session_ids}
     must = [*any_of(wanted), *(one for one in within if one.range != models.Range())]
+    must += [models.HasIdCondition(has_id=[])] if filters.admit_nothing else []
     return models.Filter(must=must, must_not=any_of(unwanted))
 
 
-def _point_id(memory_id: str) -> str:
+def _point_id(row: Row) -> str:
     """Return the id of a record's point: Qdrant takes numbers and UUIDs only."""
-    return str(uuid5(_IDS, memory_id))
+    return str(uuid5(_IDS, "\0".join(filter(None, (row.id, row.namespace)))))
 
 
 def _index(stem: str) -> int:

@@ -1,7 +1,15 @@
 """Asking every source at once, and waiting for none longer than it may."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from textwrap import shorten
@@ -30,6 +38,7 @@ from context_assembler.memory.score import (
     mentioned_speakers,
     without_names,
 )
+from context_assembler.memory.stores import MemoryStore
 from context_assembler.memory.words import Signals
 
 _LONG_CHARS: Final = 400  # a text up to here is one passage: its own vector says as much
@@ -142,6 +151,20 @@ class _Ask(NamedTuple):
     hits: list[MemoryHit]
     neighbours: dict[str, list[tuple[MemoryRecord, int]]]
     notes: dict[str, None]
+    wanted: MemoryFilters  # of all kinds
+    barred: set[str]  # keys of records that the source gave, and the filters do not admit
+
+    def usable(self, found: Iterable[MemoryHit]) -> list[MemoryHit]:
+        """Return the hits that the filters admit, at most so many, each record with an id."""
+        filters, limit, hits = self.options["filters"], self.options["limit"], list[MemoryHit]()
+        for hit in [*found]:
+            record = identified(hit.record)
+            if not filters.admit(record, unsaid=True):
+                if not self.wanted.admit(record, unsaid=True):  # another kind is asked for as well
+                    self.barred.add(record.key)
+            elif len(hits) < limit:
+                hits.append(hit._replace(record=record))
+        return hits
 
 
 async def ask_sources(
@@ -161,9 +184,12 @@ async def ask_sources(
     def ask(name: str, source: MemorySource, kind: MemoryKind) -> _Ask:
         options = {"limit": most, "filters": replace(filters, kinds=(kind,))}
         own = _answer_name(name, kind, sources)
-        return _Ask(own, source, kind, recall.signals, options, vector, order, [], {}, {})
+        told = (own, source, kind, recall.signals, options, vector, order)
+        return _Ask(*told, [], {}, {}, filters, set())
 
     groups = [[ask(name, source, k) for k in filters.kinds] for name, source in sources.items()]
+    if filters.admit_nothing:
+        return [SourceAnswer(one.name, one.kind, "empty") for group in groups for one in group]
     answers = await asyncio.gather(*(_ask_source(group, filters, deadline) for group in groups))
     return [answer for group in answers for answer in group]
 
@@ -199,6 +225,9 @@ async def _ask(ask: _Ask, deadline: Deadline, late: object) -> SourceAnswer:
     try:
         skipped = await deadline.wait_for(_answer(ask), late)
         state = "skipped" if skipped else "ok" if ask.hits else "empty"
+        if ask.barred:
+            number = f"{len(ask.barred)} record{'s' * (len(ask.barred) > 1)}"
+            ask.notes[f"{number} that the filters exclude had to be left out of its answer"] = None
         reason = skipped or "; ".join(ask.notes) or None
     except TimeoutError as error:
         state, reason = "timed_out", str(error)
@@ -218,7 +247,7 @@ async def _answer(ask: _Ask) -> str | None:
             return "it lists nothing, and there is no query"
         else:
             listed = await source.list_records(order=ask.order, **ask.options)
-            ask.hits[:] = [MemoryHit(identified(one), at) for at, one in enumerate(listed)]
+            ask.hits[:] = ask.usable(MemoryHit(one, at) for at, one in enumerate(listed))
         return None
     ask.hits[:] = await _search(ask, signals.search_text)
     names = mentioned_speakers(signals, [hit.record for hit in ask.hits])
@@ -235,29 +264,33 @@ async def _answer(ask: _Ask) -> str | None:
         except errors.MemoryFormatError as error:  # what was found stands without it
             ask.notes[f"nothing was told of what stands around: {error.problem}"] = None
             return None
-        for name in ids:
-            before = [*map(identified, earlier.get(name, ()))][-_REACH:]
-            after = [*map(identified, later.get(name, ()))][:_REACH]
-            ask.neighbours[name] = [
+        for hit in ask.hits[:_HITS_WITH_NEIGHBOURS]:
+            name = hit.record.id
+            before = _reached(hit.record, earlier.get(name, ()), ask.options["filters"])[-_REACH:]
+            after = _reached(hit.record, later.get(name, ()), ask.options["filters"])[:_REACH]
+            ask.neighbours[hit.record.key] = [
                 *((record, at - len(before)) for at, record in enumerate(before)),
                 *((record, at) for at, record in enumerate(after, 1)),
             ]
     return None
 
 
+def _reached(
+    start: MemoryRecord, records: Iterable[MemoryRecord], filters: MemoryFilters
+) -> list[MemoryRecord]:
+    """Return what the filters admit of the records that one leads to: an id is of its namespace."""
+    others = replace(filters, namespaces=None)  # that of the start was looked at
+    found = (identified(one) for one in records if one.namespace == start.namespace)
+    return [*filter(others.admit, found)]
+
+
 async def _search(ask: _Ask, text: str) -> list[MemoryHit]:
     if ask.vector is not None and not ask.notes:
         try:
-            found = await ask.source.search(text, vector=ask.vector, **ask.options)
-            return usable_hits(found, ask.options["limit"])
+            return ask.usable(await ask.source.search(text, vector=ask.vector, **ask.options))
         except (errors.MissingExtraError, errors.VectorModelError) as error:
             ask.notes[f"searched by words alone: {error.problem}"] = None
-    return usable_hits(await ask.source.search(text, **ask.options), ask.options["limit"])
-
-
-def usable_hits(found: Sequence[MemoryHit], limit: int) -> list[MemoryHit]:
-    """Return at most so many of the hits, each record with an id."""
-    return [hit._replace(record=identified(hit.record)) for hit in [*found][:limit]]
+    return ask.usable(await ask.source.search(text, **ask.options))
 
 
 async def _with_related(ask: _Ask, names: frozenset[str]) -> list[MemoryHit]:
@@ -277,13 +310,13 @@ async def _with_related(ask: _Ask, names: frozenset[str]) -> list[MemoryHit]:
         return hits
     found = await ask.source.search(" ".join(closest), **ask.options)
     added = {
-        hit.record.id: hit._replace(bm25=0.0)
-        for hit in usable_hits(found, ask.options["limit"])
+        hit.record.key: hit._replace(bm25=0.0)
+        for hit in ask.usable(found)
         if not is_by_meaning or hit.bm25 is not None
     }
     again = added.keys() if is_by_meaning else ()
-    hits = [hit._replace(bm25=0.0) if hit.record.id in again else hit for hit in hits]
-    known = {hit.record.id for hit in hits}
+    hits = [hit._replace(bm25=0.0) if hit.record.key in again else hit for hit in hits]
+    known = {hit.record.key for hit in hits}
     return [*hits, *(hit for name, hit in added.items() if name not in known)]
 
 
@@ -365,18 +398,19 @@ async def walk_from(
 ) -> list[Candidate]:
     """Return what is connected with the best entities, and the connections.
 
-    Relations name their ends by ids in the same source; each step away halves the score. A source
-    that fails or is late adds nothing.
+    Relations name their ends by ids of their namespace in the same source; each step away halves
+    the score. What the filters do not admit is neither shown nor passed; relations are passed even
+    if they are of no kind that is asked for. A source that fails or is late adds nothing.
     """
     starts = [c for c in ranked if c.record.kind == "entities"][:_STARTS] if depth else []
     if not starts:
         return []
-    wanted, walks = replace(filters, kinds=("relations",)), list[Coroutine[Any, Any, Any]]()
+    walks = list[Coroutine[Any, Any, Any]]()
     for name, source in sources.items():
         own = {_answer_name(name, kind, sources) for kind in KINDS}
-        known = frozenset(one.record.id for one in ranked if one.source in own)
-        origins = {start.record.id: start for start in starts if start.source in own}
-        walks.append(deadline.wait_for(_walk(source, known, origins, wanted, depth)))
+        known = frozenset(one.record.key for one in ranked if one.source in own)
+        origins = {start.record.key: start for start in starts if start.source in own}
+        walks.append(deadline.wait_for(_walk(source, known, origins, filters, depth)))
     found = await asyncio.gather(*walks, return_exceptions=True)
     return [one for walk in found if not isinstance(walk, BaseException) for one in walk]
 
@@ -389,42 +423,47 @@ async def _walk(
     depth: int,
 ) -> list[Candidate]:
     """Walk breadth first, over relations in both directions, heavier ones first."""
-    frontier, related = [*origins], dict[str, Candidate]()
+    frontier, related = [one.record for one in origins.values()], dict[str, Candidate]()
     for distance in range(1, depth + 1) if hasattr(source, "get") else ():
-        places = frontier[:_PLACES_PER_ROUND]
+        places, frontier = frontier[:_PLACES_PER_ROUND], list[MemoryRecord]()
         found = await asyncio.gather(*(_relations_of(source, place, filters) for place in places))
-        reached: dict[str, tuple[str, MemoryRecord]] = {}
         for place, relations in zip(places, found, strict=True):
             for target, relation in relations:
-                if target not in origins:
-                    reached.setdefault(target, (place, relation))
-        frontier = [*reached]
-        for target, (place, relation) in reached.items():
-            start = origins[target] = origins[place]
-            try:
-                ends = (relation, await source.get(target))
-            except errors.AssemblyError:  # an end that is not kept any more
-                continue
-            for one in ends:
-                if one.id not in known and one.id not in related:
-                    score = start.score * _RELATION_FACTOR**distance
-                    reason = "it is connected with what fits the query"
-                    related[one.id] = start._replace(record=one, score=score, reason=reason)
+                key = replace(place, id=target).key
+                if key in origins:
+                    continue
+                start = origins[key] = origins[place.key]
+                # Only a store of ours is known to have filters here.
+                own = MemoryFilters(namespaces=(place.namespace,))
+                options: Any = {"filters": own} if isinstance(source, MemoryStore) else {}
+                try:
+                    ends = _reached(place, [await source.get(target, **options)], filters)
+                except errors.AssemblyError:  # an end that is not kept any more
+                    continue
+                frontier += ends
+                for one in (*_reached(place, [relation], filters), *ends) if ends else ():
+                    if one.key not in known and one.key not in related:
+                        score = start.score * _RELATION_FACTOR**distance
+                        reason = "it is connected with what fits the query"
+                        related[one.key] = start._replace(record=one, score=score, reason=reason)
     return [*related.values()]
 
 
 async def _relations_of(
-    source: MemorySource, place: str, filters: MemoryFilters
+    source: MemorySource, place: MemoryRecord, filters: MemoryFilters
 ) -> list[tuple[str, MemoryRecord]]:
     """Return where the relations of a place lead, the heaviest first, each with its relation."""
-    hits = await source.search(place, limit=_RELATIONS_PER_PLACE, filters=filters)
+    wanted = replace(filters, kinds=("relations",))
+    if place.namespace or isinstance(source, MemoryStore):
+        wanted = replace(wanted, namespaces=(place.namespace,))
+    hits = await source.search(place.id, limit=_RELATIONS_PER_PLACE, filters=wanted)
     ends: list[tuple[float, str, str, MemoryRecord]] = []
-    for hit in usable_hits(hits, _RELATIONS_PER_PLACE):
-        relation = hit.record.metadata
+    for record in _reached(place, [hit.record for hit in hits][:_RELATIONS_PER_PLACE], wanted):
+        relation = record.metadata
         if isinstance(relation, RelationMetadata):
             source_id, target_id = relation.source_id, relation.target_id
-            target = target_id if place == source_id else source_id
-            if source_id and target_id and target and place in {source_id, target_id}:
+            target = target_id if place.id == source_id else source_id
+            if source_id and target_id and target and place.id in {source_id, target_id}:
                 weight = -(1.0 if relation.weight is None else relation.weight)
-                ends.append((weight, target, hit.record.id, hit.record))
+                ends.append((weight, target, record.id, record))
     return [(target, record) for _, target, _, record in sorted(ends, key=lambda end: end[:3])]

@@ -125,8 +125,8 @@ class MemoryRecord:
     """One thing that is remembered.
 
     Attributes:
-        id: Unique in its store; empty until the store gives one.
-        namespace: The project it belongs to; empty for none.
+        id: Unique in its namespace; empty until the store gives one.
+        namespace: The project, or the user, that it belongs to; empty for none.
         session_id: The session it was made in.
         parent_id: What it is a part of, or was made from: a document, an event.
         author: Who said or wrote it.
@@ -163,12 +163,18 @@ class MemoryRecord:
         check_moment("created_at", self.created_at)
         check_moment("last_access_at", self.last_access_at)
 
+    @property
+    def key(self) -> str:
+        """Tells the record from all others of its store: an id is one of its namespace."""
+        return f"{self.namespace}\0{self.id}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFilters:
     """Which records may be found at all; what is empty or `None` excludes nothing.
 
     Attributes:
+        namespaces: Of one of these; of an empty list none may be found. `None` excludes nothing.
         since: Made at this moment or later.
         until: Made before this moment.
         session_ids: Made in one of these sessions.
@@ -176,7 +182,7 @@ class MemoryFilters:
     """
 
     kinds: Sequence[MemoryKind] = ()
-    namespaces: Sequence[str] = ()
+    namespaces: Sequence[str] | None = None
     session_ids: Sequence[str] = ()
     parent_ids: Sequence[str] = ()
     authors: Sequence[str] = ()
@@ -185,6 +191,7 @@ class MemoryFilters:
     least_importance: float | None = None
     excluded_ids: Sequence[str] = ()
     excluded_session_ids: Sequence[str] = ()
+    ids: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -194,6 +201,41 @@ class MemoryFilters:
             check_kind(name)
         check_moment("since", self.since)
         check_moment("until", self.until)
+        if self.namespaces is not None:  # nobody's name may become another's by being cleaned
+            names = tuple(name for name in self.namespaces if clean_text(name) == name)
+            object.__setattr__(self, "namespaces", names)
+
+    @property
+    def admit_nothing(self) -> bool:
+        """Whether there is no namespace that may be searched."""
+        return self.namespaces is not None and not self.namespaces
+
+    def admit(self, record: MemoryRecord, *, unsaid: bool = False) -> bool:
+        """Whether the record may be found.
+
+        Args:
+            unsaid: Whether it may if it leaves open what a filter asks for.
+        """
+        wanted = (
+            (self.ids, record.id),
+            (self.kinds, record.kind),
+            (self.namespaces, record.namespace),
+            (self.session_ids, record.session_id),
+            (self.parent_ids, record.parent_id),
+            (self.authors, record.author),
+        )
+        made, since, until = record.created_at, self.since, self.until
+        is_timely = (since is None and until is None) or unsaid
+        if made is not None:
+            is_timely = (since is None or since <= made) and (until is None or made < until)
+        return (
+            not self.admit_nothing
+            and all(not names or said in names or (unsaid and not said) for names, said in wanted)
+            and record.id not in self.excluded_ids
+            and record.session_id not in self.excluded_session_ids
+            and is_timely
+            and record.importance >= (self.least_importance or 0)
+        )
 
 
 NO_FILTERS: Final = MemoryFilters()

@@ -60,7 +60,7 @@ class SourceAnswer(NamedTuple):
     Attributes:
         source: The kind, with the source's name before it if there are several.
         hits: Best first; in the order of the source if nothing was asked for.
-        neighbours: By the id of a hit, what stands around it, and how many places away.
+        neighbours: By the key of a hit, what stands around it, and how many places away.
         reason: Why there is no answer, or not all of it.
     """
 
@@ -109,6 +109,7 @@ class Recall(NamedTuple):
     limit: int  # the most records to show
     count_text: CountText
     clean: Clean
+    namespaces: Sequence[str] | None = None
 
 
 class RecallWeights(NamedTuple):
@@ -380,20 +381,20 @@ def score_answer(answer: SourceAnswer, recall: Recall) -> tuple[list[Candidate],
     signals, now, half_life = recall.signals, recall.now, recall.settings.half_life_hours
     records: dict[str, MemoryRecord] = {}
     for hit in answer.hits:
-        records.setdefault(hit.record.id, hit.record)
+        records.setdefault(hit.record.key, hit.record)
     for hit in answer.hits:
-        for record, _ in answer.neighbours.get(hit.record.id, ()):
-            records.setdefault(record.id, record)
+        for record, _ in answer.neighbours.get(hit.record.key, ()):
+            records.setdefault(record.key, record)
     speakers = mentioned_speakers(signals, records.values())
     words = _words_of(answer, records, signals, speakers)
-    near = {hit.record.id: hit.similarity for hit in answer.hits if hit.similarity is not None}
+    near = {hit.record.key: hit.similarity for hit in answer.hits if hit.similarity is not None}
     meaning = _surprises(near)
     own = _own_worth(answer.hits, words, meaning)
     around: dict[str, float] = {}
     for hit in answer.hits:
-        for record, distance in answer.neighbours.get(hit.record.id, ()):
+        for record, distance in answer.neighbours.get(hit.record.key, ()):
             weight = _NEIGHBOUR_WEIGHTS.get(abs(distance), 0.0)
-            around[record.id] = around.get(record.id, 0.0) + weight * own[hit.record.id]
+            around[record.key] = around.get(record.key, 0.0) + weight * own[hit.record.key]
     best: dict[object, float] = {}
     for key, record in records.items():
         if place := _place_of(record):
@@ -437,7 +438,7 @@ def _words_of(
     if all(hit.bm25 is None for hit in answer.hits):
         return {}
     words = _spread(match_words(records, signals, names=speakers))
-    ranked = _spread({hit.record.id: hit.bm25 for hit in answer.hits if hit.bm25})
+    ranked = _spread({hit.record.key: hit.bm25 for hit in answer.hits if hit.bm25})
     for key, part in ranked.items():
         # What lies behind the characters that are read here only the source can know.
         if len(records[key].text) > READ_CHARS:
@@ -451,7 +452,7 @@ def _own_worth(
     hits: Iterable[MemoryHit], words: Mapping[str, float], meaning: Mapping[str, float]
 ) -> dict[str, float]:
     """Return what each record is worth by itself: both sides, or the one that there is."""
-    found = dict.fromkeys((*(hit.record.id for hit in hits), *words), 1.0)
+    found = dict.fromkeys((*(hit.record.key for hit in hits), *words), 1.0)
     return {key: _both(key, words, meaning) for key in found} if words or meaning else found
 
 

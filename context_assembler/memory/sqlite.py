@@ -44,6 +44,17 @@ _MOST_MERGES: Final = 900
 _ROWS_READ_AT_ONCE: Final = 8_192
 _ROWS_AT_ONCE: Final = 2_048  # as floats they fit a processor's cache, where products are fastest
 
+_ROWS: Final = """kind TEXT NOT NULL,
+    namespace TEXT NOT NULL, session_id TEXT, parent_id TEXT, author TEXT,
+    line INTEGER, digest INTEGER, text TEXT NOT NULL, details TEXT,
+    created_at INTEGER NOT NULL, importance REAL NOT NULL, codes BLOB,
+    access_count INTEGER NOT NULL, last_access_at INTEGER, format_version INTEGER NOT NULL"""
+_INDEXES: Final = """
+    CREATE INDEX memory_lines ON memory_records (line, key) WHERE line IS NOT NULL;
+    CREATE INDEX memory_digests ON memory_records (digest) WHERE digest IS NOT NULL;
+    CREATE INDEX memory_times ON memory_records (created_at);
+    CREATE INDEX memory_sessions ON memory_records (session_id) WHERE session_id IS NOT NULL;
+    CREATE INDEX memory_vectors ON memory_records (key) WHERE codes IS NOT NULL"""
 # The index holds no texts, and no lengths: on short texts a ranking without them is as good, and
 # several times faster.
 SCHEMA: Final = Schema(
@@ -51,21 +62,21 @@ SCHEMA: Final = Schema(
     migrations=(
         f"""
         CREATE TABLE memory_records (
-            key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
-            namespace TEXT NOT NULL, session_id TEXT, parent_id TEXT, author TEXT,
-            line INTEGER, digest INTEGER, text TEXT NOT NULL, details TEXT,
-            created_at INTEGER NOT NULL, importance REAL NOT NULL, codes BLOB,
-            access_count INTEGER NOT NULL, last_access_at INTEGER,
-            format_version INTEGER NOT NULL);
-        CREATE INDEX memory_lines ON memory_records (line, key) WHERE line IS NOT NULL;
-        CREATE INDEX memory_digests ON memory_records (digest) WHERE digest IS NOT NULL;
-        CREATE INDEX memory_times ON memory_records (created_at);
-        CREATE INDEX memory_sessions ON memory_records (session_id) WHERE session_id IS NOT NULL;
-        CREATE INDEX memory_vectors ON memory_records (key) WHERE codes IS NOT NULL;
+            key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, {_ROWS});
+        {_INDEXES};
         CREATE VIRTUAL TABLE memory_words USING fts5 (
             text, context, tags, content = '', columnsize = 0, tokenize = '{TOKENIZER}');
         CREATE TABLE memory_state (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
         INSERT INTO memory_state VALUES ('next_key', '1'), ('vector_epoch', '0'), ('merges', '0')
+        """,
+        # An id is one of its namespace.
+        f"""
+        CREATE TABLE memory_moved (
+            key INTEGER PRIMARY KEY, id TEXT NOT NULL, {_ROWS}, UNIQUE (id, namespace));
+        INSERT INTO memory_moved SELECT * FROM memory_records;
+        DROP TABLE memory_records;
+        ALTER TABLE memory_moved RENAME TO memory_records;
+        {_INDEXES}
         """,
     ),
     table="memory_records",
@@ -203,7 +214,7 @@ class SqliteDatabase:
         """Return the keys of the rows whose vectors lie nearest, best first."""
         [(epoch,)] = self.run("SELECT value FROM memory_state WHERE name = 'vector_epoch'")
         self._scan.refresh(self._db, epoch, vector.dimension)
-        others = replace(filters, kinds=(), namespaces=())
+        others = replace(filters, kinds=(), namespaces=None)
         condition, values = stores.conditions_of(others, self)
         best = self._scan.nearest(vector, filters, 8 * limit if condition else limit)
         if not condition:
@@ -259,7 +270,7 @@ class SqliteDatabase:
         where = "WHERE memory_words MATCH ?"
         order = "ORDER BY score, memory_words.rowid LIMIT ?"
         tags = _tags_of(filters)
-        is_told = replace(filters, kinds=(), namespaces=()) == NO_FILTERS
+        is_told = replace(filters, kinds=(), namespaces=None) == NO_FILTERS
         is_told = is_told and len(tags) == bool(filters.kinds) + bool(filters.namespaces)
         if not condition:
             found = self.run(f"{best} {where} {order}", match, limit)
@@ -297,7 +308,7 @@ def _kind_tag(kind: str) -> str:
 
 def _tags_of(filters: MemoryFilters) -> list[str]:
     """Return the conditions that the index can test, each short enough to be asked for."""
-    groups = (map(_namespace_tag, filters.namespaces), map(_kind_tag, filters.kinds))
+    groups = (map(_namespace_tag, filters.namespaces or ()), map(_kind_tag, filters.kinds))
     listed = [[_quoted(tag) for tag in group] for group in groups]
     return [f"tags : ({' OR '.join(one)})" for one in listed if 0 < len(one) <= stores.MOST_TERMS]
 

@@ -18,6 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from hashlib import blake2b, sha256
@@ -45,6 +46,7 @@ from context_assembler.memory.records import (
     encode_details,
     load_package,
     normal_text,
+    refuse,
     utc_at,
 )
 from context_assembler.memory.score import fuse
@@ -60,7 +62,6 @@ _RECORDS_PER_PAGE: Final = 500
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."
-_MOVED: Final = "It took the place of a memory of the namespace {!r}, which had this id."
 _REPAIR: Final = "Forget this memory, restore it from a backup, or upgrade the package."
 T = TypeVar("T")
 Scores: TypeAlias = list[tuple[int, float]]  # keys with what their rows are worth, best first
@@ -95,6 +96,11 @@ class Row(NamedTuple):
     last_access_at: int | None
     codes: bytes | None
     format_version: int
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What no other row has: an id is one of its namespace."""
+        return self.namespace, self.id
 
 
 _SAME: Final = Row._fields[1:10]  # as in a `MemoryRecord`
@@ -147,10 +153,12 @@ class MemoryStore:
     async def remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]:
         """Keep all of the records, or none, and return what became of each, in order.
 
-        A record without an id gets one. A record whose id is there already takes its place; the
-        time of the first stays if the new one has none, and how often it was used.
+        A record without an id gets one. A record whose id is there already in its namespace takes
+        that one's place; the time of the first stays if the new one has none, and how often it was
+        used.
 
         Raises:
+            InvalidParameterError: A namespace holds what no text may hold, such as NUL.
             EventFormatError: A record holds something that JSON cannot express.
             VectorModelError: The store keeps vectors of another model.
         """
@@ -175,13 +183,14 @@ class MemoryStore:
         """
         return await self._run(lambda: self._search(query, limit, filters, vector))
 
-    async def get(self, memory_id: str) -> MemoryRecord:
+    async def get(self, memory_id: str, *, filters: MemoryFilters = NO_FILTERS) -> MemoryRecord:
         """Return the record of that id.
 
         Raises:
             UnknownMemoryError: There is none.
+            InvalidParameterError: There are several, each of another namespace.
         """
-        records = await self._read(lambda: self._table.rows("id", [clean_text(memory_id)]))
+        records = await self._read(lambda: self._named([memory_id], filters).values())
         if not records:
             raise errors.UnknownMemoryError(memory_id)
         return records[0]
@@ -193,29 +202,50 @@ class MemoryStore:
         return await self._read(lambda: self._table.listed(filters, order, limit))
 
     async def neighbours(
-        self, memory_ids: Sequence[str], *, before: int = 2, after: int = 2
+        self,
+        memory_ids: Sequence[str],
+        *,
+        before: int = 2,
+        after: int = 2,
+        filters: MemoryFilters = NO_FILTERS,
     ) -> dict[str, list[MemoryRecord]]:
         """Return by id what stands around each record in its session or parent, oldest first.
 
-        The records themselves are left out, and ids that are not there.
+        The records themselves are left out, and ids that are not there. What stands around a record
+        is of its kind and namespace.
         """
-        found = await self._run(lambda: self._table.beside(memory_ids, before, after))
-        distinct = {row.id: row for rows in found.values() for row in rows}
+        found = await self._run(lambda: self._beside(memory_ids, before, after, filters))
+        distinct = {row.key: row for rows in found.values() for row in rows}
         records = dict(zip(distinct, await self._read(distinct.values), strict=True))
-        return {name: [records[row.id] for row in rows] for name, rows in found.items()}
+        around = {name: [records[row.key] for row in rows] for name, rows in found.items()}
+        return {name: [*filter(filters.admit, near)] for name, near in around.items()}
 
     async def present_kinds(self, *, filters: MemoryFilters = NO_FILTERS) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be records; there are surely none of the others."""
-        return await self._run(lambda: self._table.kinds(filters))
+        none = frozenset[MemoryKind]()
+        return (
+            none if filters.admit_nothing else await self._run(lambda: self._table.kinds(filters))
+        )
 
-    async def forget(self, memory_ids: Sequence[str]) -> list[str]:
-        """Remove the records, and return the ids of those that were there."""
-        return await self._run(lambda: self._forget(memory_ids), writes=True)
+    async def forget(
+        self, memory_ids: Sequence[str], *, filters: MemoryFilters = NO_FILTERS
+    ) -> list[str]:
+        """Remove the records, and return the ids of those that were there.
 
-    async def touch(self, memory_ids: Sequence[str]) -> None:
-        """Note that the records were used; ids that are not there are passed over."""
-        ids, stamp = [*map(clean_text, memory_ids)], to_stamp(self._now())
-        await self._run(lambda: self._table.touch(ids, stamp), writes=True)
+        Raises:
+            InvalidParameterError: Several namespaces have an id; the filters can say whose is meant.
+        """
+        return await self._run(lambda: self._forget(memory_ids, filters), writes=True)
+
+    async def touch(
+        self, memory_ids: Sequence[str], *, filters: MemoryFilters = NO_FILTERS
+    ) -> None:
+        """Note that the records were used; ids that are not there are passed over.
+
+        Raises:
+            InvalidParameterError: Several namespaces have an id; the filters can say whose is meant.
+        """
+        await self._run(lambda: self._touch(memory_ids, filters), writes=True)
 
     async def prune(self, retention: Retention) -> list[str]:
         """Remove what the bounds do not cover, and return the ids, the oldest first."""
@@ -311,7 +341,10 @@ class MemoryStore:
         spec, moment = KINDS[record.kind], record.created_at or self._now()
         text, author = clean(record.text), record.author and clean(record.author)
         details = clean(encode_details(record))
-        given_id, namespace = clean_text(record.id), clean_text(record.namespace)
+        given_id, namespace = clean_text(record.id), record.namespace
+        if clean_text(namespace) != namespace:
+            rule = "must hold no NUL and no lone surrogate"
+            refuse("namespace", namespace, rule, "Name the project without it.")
         names = (record.session_id, record.parent_id)
         session_id, parent_id = (one and clean_text(one) for one in names)
         place, memory_id, digest = (namespace, record.kind), given_id, None
@@ -341,22 +374,24 @@ class MemoryStore:
 
         Later ones see what became of those before.
         """
-        table = self._table
-        known = {row.id: row for row in table.rows("id", [row.id for row, *_ in given])}
+        table, names = self._table, {row.namespace for row, *_ in given}
+        own = MemoryFilters(ids=[row.id for row, *_ in given], namespaces=[*names])
+        known = {row.name: row for row in table.fitting(own)}
         digests = {row.digest for row, has_id, *_ in given if row.digest is not None and not has_id}
         alike = sorted(table.rows("digest", [*digests]), reverse=True)
-        known |= {row.id: row for row in alike}
-        said = {(row.digest, normal_text(row.text)): row.id for row in alike}  # the first one's
+        known |= {row.name: row for row in alike}
+        said = {(row.namespace, row.digest, normal_text(row.text)): row.name for row in alike}
         stored = {row.key: row for row in known.values()}
-        key, changed, outcomes = table.next_key(), dict[str, Row](), list[Remembered]()
+        key, outcomes = table.next_key(), list[Remembered]()
+        changed: dict[tuple[str, str], Row] = {}
         for row, has_id, has_time, notices in given:
             same = "" if row.digest is None else normal_text(row.text)
-            old, words = known.get(row.id), (row.digest, same)
+            old, words = known.get(row.name), (row.namespace, row.digest, same)
             # A short hash alone does not prove anything, and a row may have been replaced.
-            twin = known.get(said.get(words, "")) if same and not has_id else None
-            if twin is not None and (twin.digest, normal_text(twin.text)) == words:
+            twin = known.get(said.get(words, row.name)) if same and not has_id else None
+            if twin is not None and (twin.namespace, twin.digest, normal_text(twin.text)) == words:
                 if row.importance > twin.importance:
-                    known[twin.id] = changed[twin.id] = twin._replace(importance=row.importance)
+                    known[twin.name] = changed[twin.name] = twin._replace(importance=row.importance)
                 outcomes.append(Remembered(twin.id, "duplicate", notices))
                 continue
             if has_id and old is not None:
@@ -367,22 +402,26 @@ class MemoryStore:
                     access_count=max(old.access_count, row.access_count),
                     last_access_at=max(times, default=None),
                 )
-                moved = [] if old.namespace == row.namespace else [_MOVED.format(old.namespace)]
-                outcomes.append(Remembered(row.id, "replaced", (*notices, *moved)))
+                outcomes.append(Remembered(row.id, "replaced", notices))
             else:
-                free, number = row.id, 2
-                while free in known or (number > 2 and table.rows("id", [free])):
-                    free, number = f"{row.id}-{number}", number + 1
-                made, key = row._replace(id=free, key=key), key + 1
-                outcomes.append(Remembered(free, "added", notices))
-            known[made.id] = changed[made.id] = made
-            said[words] = said.get(words, made.id) if has_id else made.id
+                made, number = row._replace(key=key), 2
+                while made.name in known or (number > 2 and self._is_there(made)):
+                    made, number = made._replace(id=f"{row.id}-{number}"), number + 1
+                key += 1
+                outcomes.append(Remembered(made.id, "added", notices))
+            known[made.name] = changed[made.name] = made
+            said[words] = said.get(words, made.name) if has_id else made.name
         before = {row.key: stored[row.key] for row in changed.values() if row.key in stored}
         return [*changed.values()], before, outcomes
+
+    def _is_there(self, row: Row) -> bool:
+        return bool(self._table.fitting(MemoryFilters(ids=[row.id], namespaces=[row.namespace])))
 
     def _search(
         self, query: str, limit: int, filters: MemoryFilters, vector: Vector | None
     ) -> list[MemoryHit]:
+        if filters.admit_nothing:
+            return []
         table = self._table
         with table.reading():
             by_words, model = dict(table.by_words(query, filters, limit)), table.model()
@@ -412,24 +451,57 @@ class MemoryStore:
             hits.append(MemoryHit(record, row.key, by_words.get(row.key), alike.get(row.key)))
         return hits
 
-    def _forget(self, memory_ids: Iterable[str]) -> list[str]:
+    def _named(self, memory_ids: Iterable[str], filters: MemoryFilters) -> dict[str, Row]:
+        """Return by id, in their order, the rows that are there."""
+        ids = [*dict.fromkeys(map(clean_text, memory_ids))]
+        rows = self._table.fitting(replace(filters, ids=ids)) if ids else []
+        named = {row.id: row for row in rows}
+        for row in rows:
+            if named[row.id] is not row:
+                rule = "must be an id of one namespace alone"
+                remedy = "Pass filters=MemoryFilters(namespaces=[…]), or --namespace."
+                refuse("memory_ids", row.id, rule, remedy)
+        return {memory_id: named[memory_id] for memory_id in ids if memory_id in named}
+
+    def _beside(
+        self, memory_ids: Iterable[str], before: int, after: int, filters: MemoryFilters
+    ) -> dict[str, list[Row]]:
+        ids, found = [*map(clean_text, memory_ids)], dict[str, list[Row]]()
+        with self._table.reading():
+            rows = self._table.fitting(replace(filters, ids=ids)) if ids else []
+            beside = self._table.beside(rows, before, after)
+        for row in rows:
+            found.setdefault(row.id, []).extend(beside[row.key])
+        return found
+
+    def _touch(self, memory_ids: Sequence[str], filters: MemoryFilters) -> None:
+        stamp = to_stamp(self._now())
         with self._table.writing():
-            wanted = [*dict.fromkeys(map(clean_text, memory_ids))]
-            rows = {row.id: row for row in self._table.rows("id", wanted)}
+            rows = self._named(memory_ids, filters)
+            keys = [rows[name].key for name in map(clean_text, memory_ids) if name in rows]
+            if keys:
+                self._table.touch(keys, stamp)
+
+    def _forget(self, memory_ids: Iterable[str], filters: MemoryFilters) -> list[str]:
+        with self._table.writing():
+            rows = self._named(memory_ids, filters)
             if rows:
                 self._table.remove([*rows.values()])
-        return [memory_id for memory_id in wanted if memory_id in rows]
+        return [*rows]
 
     def _prune(self, retention: Retention) -> list[str]:
         bounds = (retention.max_records, retention.max_age_days, retention.kept_importance)
         most, days, least = (math.inf if bound is None else bound for bound in bounds)
         oldest = to_stamp(self._now()) - days * 86_400_000_000
-        surplus = [
-            row.id
-            for rank, row in enumerate(self._table.listed(retention.filters, "newest", None))
-            if (rank >= most or row.created_at < oldest) and row.importance < least
-        ]
-        return self._forget(reversed(surplus))
+        with self._table.writing():
+            surplus = [
+                row
+                for rank, row in enumerate(self._table.listed(retention.filters, "newest", None))
+                if (rank >= most or row.created_at < oldest) and row.importance < least
+            ]
+            if surplus:
+                self._table.remove(surplus)
+        return [row.id for row in reversed(surplus)]
 
 
 def _hash(*words: str) -> int:
@@ -517,6 +589,7 @@ FLOOR_ROWS: Final = 1_000  # a word in so many rows is never too common to be se
 COMMON_SHARE: Final = 0.02
 MOST_TERMS: Final = 32
 _TESTS: Final = {
+    "ids": "r.id {}",
     "kinds": "r.kind {}",
     "namespaces": "r.namespace {}",
     "session_ids": "r.session_id {}",
@@ -570,9 +643,10 @@ def conditions_of(
     parts, values = list[str](), list[Any]()
     for name, test in _TESTS.items():
         value: Any = getattr(filters, name)
-        if value not in (None, (), []):
-            names = [*map(clean_text, value)] if "{}" in test else []
-            is_one_of, value = database.given(names) if names else ("", value)
+        if value not in (None, (), []) or (name == "namespaces" and value is not None):
+            is_one_of = ""
+            if "{}" in test:
+                is_one_of, value = database.given([*map(clean_text, value)])
             parts.append(test.format(is_one_of))
             values.append(to_stamp(value) if isinstance(value, datetime) else value)
     return " AND ".join(parts), values
@@ -601,9 +675,14 @@ class SqlTable:
         self._db.run_many("INSERT INTO memory_state (name, value) VALUES (?, ?)", values)
 
     def rows(self, column: str, values: Sequence[Any]) -> list[Row]:
-        """Return the rows with one of the values as their `id`, `key` or `digest`."""
+        """Return the rows with one of the values as their `key` or `digest`."""
         is_one_of, parameter = self._db.given(values)
         return self._rows(f"WHERE r.{column} {is_one_of}", parameter) if values else []
+
+    def fitting(self, filters: MemoryFilters) -> list[Row]:
+        """Return the rows that may be found."""
+        condition, values = conditions_of(filters, self._db)
+        return self._rows(f"WHERE {condition or 'true'}", *values)
 
     def next_key(self) -> int:
         """Return the first key that was never used."""
@@ -637,12 +716,11 @@ class SqlTable:
         self._db.index(self._entries(beside))
         self._db.put_vectors([], [*gone])
 
-    def touch(self, ids: Sequence[str], stamp: int) -> None:
+    def touch(self, keys: Sequence[int], stamp: int) -> None:
         """Count that the rows were used at that moment, as often as they are named."""
         last = "CASE WHEN last_access_at > ? THEN last_access_at ELSE ? END"
         sql = "UPDATE memory_records SET access_count = access_count + 1, last_access_at = "
-        with self._db.writing():
-            self._db.run_many(f"{sql}{last} WHERE id = ?", [(stamp, stamp, one) for one in ids])
+        self._db.run_many(f"{sql}{last} WHERE key = ?", [(stamp, stamp, key) for key in keys])
 
     def listed(
         self, filters: MemoryFilters, order: MemoryOrder | None, limit: int | None, after: int = 0
@@ -654,18 +732,18 @@ class SqlTable:
         last = "" if limit is None else f" LIMIT {int(limit)}"
         return self._rows(f"WHERE {where} ORDER BY {_ORDERS[order]}{last}", *values, after)
 
-    def beside(self, ids: Sequence[str], before: int, after: int) -> dict[str, list[Row]]:
-        """Return by id the rows around each in its line, in order, without the row itself."""
-        is_one_of, parameter = self._db.given([*map(clean_text, ids)])
-        with self._db.reading():
-            own = self._db.run(f"SELECT id FROM memory_records r WHERE r.id {is_one_of}", parameter)
-            found: dict[str, list[Row]] = {memory_id: [] for (memory_id,) in own}
-            for side, count in zip(_SIDES, (before, after), strict=True):
-                near = _NEIGHBOUR.format("n.key", side, int(count))
-                sql = f"SELECT g.id, {_COLUMNS} FROM memory_records g JOIN memory_records r ON r.key IN "
-                for name, *row in self._db.run(f"{sql}{near} WHERE g.id {is_one_of}", parameter):
-                    found[name].append(Row._make(row))
-        return {name: sorted(rows) for name, rows in found.items()}
+    def beside(self, rows: Sequence[Row], before: int, after: int) -> dict[int, list[Row]]:
+        """Return by key the rows around each in its line, in order, without the row itself."""
+        found: dict[int, list[Row]] = {row.key: [] for row in rows}
+        is_one_of, parameter = self._db.given([*found])
+        for side, count in zip(_SIDES, (before, after), strict=True) if rows else ():
+            near = _NEIGHBOUR.format("n.key", side, int(count))
+            sql = (
+                f"SELECT g.key, {_COLUMNS} FROM memory_records g JOIN memory_records r ON r.key IN "
+            )
+            for key, *row in self._db.run(f"{sql}{near} WHERE g.key {is_one_of}", parameter):
+                found[key].append(Row._make(row))
+        return {key: sorted(near) for key, near in found.items()}
 
     def stats(self) -> MemoryStats:
         """Return what the table holds."""
