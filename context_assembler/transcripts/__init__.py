@@ -13,6 +13,8 @@ from context_assembler.events import JsonObject, SessionEvent
 from context_assembler.providers import PROVIDERS
 from context_assembler.providers.wire import as_object
 from context_assembler.transcripts import claude_code, gemini_cli
+from context_assembler.transcripts.agents import AGENT_FORMATS
+from context_assembler.transcripts.frameworks import FRAMEWORK_FORMATS
 from context_assembler.transcripts.messages import API_FORMATS
 from context_assembler.transcripts.source import (
     Format,
@@ -112,12 +114,12 @@ def detect_format(source: Any, *, name: str = "transcript") -> str:
 def _read(
     parsed: Parsed, format: str | None, name: str, issues: Issues, partial: bool
 ) -> ReadTranscript:
-    chosen = FORMATS.get(_detect(parsed, name) if format is None else format)
-    if chosen is None:
-        raise UnknownOptionError(f"{format}", kind="transcript format", known=FORMATS)
-    reading = Reading(chosen.rows(parsed), name, issues)
-    chosen.read(reading)
-    return reading.finish(partial=partial)
+    known = _detect(parsed, name) if format is None else format
+    if known not in FORMATS:
+        raise UnknownOptionError(known, kind="transcript format", known=FORMATS)
+    reading = Reading(FORMATS[known].rows(parsed), name, issues)
+    FORMATS[known].read(reading)
+    return reading.finish(partial=partial)._replace(format=known)
 
 
 def _detect(parsed: Parsed, name: str) -> str:
@@ -173,6 +175,8 @@ def _content_of(source: Any) -> tuple[Any, str]:
 FORMATS: Final[Mapping[str, Format]] = {
     "claude_code": claude_code.FORMAT,
     "gemini_cli": gemini_cli.FORMAT,
+    **AGENT_FORMATS,
+    **FRAMEWORK_FORMATS,
     **API_FORMATS,
 }
 assert FORMATS.keys() >= set(PROVIDERS)

@@ -16,6 +16,8 @@ from context_assembler.transcripts.source import Format, Reading, Rows
 from context_assembler.transcripts.writing import write_messages
 
 _CHAT_ROLES: Final = frozenset("user assistant tool function system developer".split())
+# Fields of messages in other programs' formats, which may be plain otherwise.
+_OF_OTHERS: Final = frozenset("type parts blocks additional_kwargs toolInvocations".split())
 # What a message, or a piece of one, must hold, by role or type. Types of the openai package 3.57,
 # ChatCompletionContentPartParam (read 2026-11-27); other servers take more addresses than `image_url`.
 _CHAT_PIECES: Final[Mapping[str, type]] = {
@@ -44,6 +46,8 @@ _PIECES: Final = frozenset("input_text input_image input_file output_text refusa
 _READ: Final = frozenset(
     "tools functions system instructions systemInstruction system_instruction".split()
 )
+# tau-bench; checkpoints that Gemini CLI saves
+_OTHER_KEYS: Final = {"traj": "messages", "history": "contents"}
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "previous_response_id": "names turns that the provider keeps; they are not in this transcript",
     "conversation": "names turns that the provider keeps; they are not in this transcript",
@@ -59,9 +63,10 @@ def _is_chat(message: JsonObject) -> bool:
     calls = [as_object(call) for call in as_list(message.get("tool_calls"))]
     return (
         role in _CHAT_ROLES
-        and not message.keys() & {"type", "parts", "blocks"}
+        and not message.keys() & _OF_OTHERS
         and bool(message.keys() & _CHAT_SAID)
         and isinstance(content, str | list | None)
+        and not ("created" in message and isinstance(content, list))  # goose's
         and all(map(_is_chat_piece, pieces))
         and all("function" in call or "custom" in call or "arguments" in call for call in calls)
     )
@@ -78,8 +83,9 @@ def _is_anthropic(message: JsonObject) -> bool:
     return (
         message.get("role") in ("user", "assistant", "system")
         and ("type" not in message or ("model" in message and message["type"] == "message"))
-        and not message.keys() & {"tool_calls", "parts", "blocks"}
+        and not message.keys() & {"tool_calls", *_OF_OTHERS} - {"type"}
         and isinstance(content, str | list)
+        and not ("created" in message and isinstance(content, list))
         and all(isinstance(block, str) or _is_block(as_object(block)) for block in as_list(content))
     )
 
@@ -108,7 +114,8 @@ def _is_item(item: JsonObject) -> bool:
         pieces = [as_text(piece.get("type")) for piece in objects_in(content)]
         return (
             item.get("role") in ("user", "assistant", "system", "developer")
-            and not item.keys() & {"tool_calls", "parts", "blocks"}
+            and not item.keys() & {"tool_calls", "provider_data", *_OF_OTHERS} - {"type"}
+            and item.get("id") != "__fake_id__"
             and isinstance(content, str | list)
             and len(pieces) == len(as_list(content))
             and _PIECES.issuperset(pieces)
@@ -154,7 +161,7 @@ def _reader(provider: str) -> Callable[[Reading], None]:
         module = import_module(f"context_assembler.providers.{provider}")
         source: Json = [row.value for row in reading.rows]
         if reading.key:
-            key = {"traj": "messages"}.get(reading.key, reading.key)  # as tau-bench has it
+            key = _OTHER_KEYS.get(reading.key, reading.key)
             source = {**reading.head, key: source}
         read_events: list[tuple[str, Body]] = module.read_messages(source, note)
         if read_events:
@@ -221,7 +228,7 @@ API_FORMATS: Final[Mapping[str, Format]] = {
     name: Format(takes, marks, _reader(name), keys, head, _writer(name))
     for name, takes, marks, keys, head in (
         ("openai_responses", _is_item, _has_more, ("input", "output"), _has_its_list),
-        ("gemini", _is_content, bool, ("contents",), _has_its_list),
+        ("gemini", _is_content, bool, ("contents", "history"), _has_its_list),
         ("anthropic", _is_anthropic, _has_more, ("messages",), _anthropic_head),
         ("openai_chat", _is_chat, bool, ("messages", "traj"), _chat_head),
     )

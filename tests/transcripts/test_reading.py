@@ -86,7 +86,7 @@ def test_what_is_around_the_messages_is_kept() -> None:
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "an unknown format": ({"a": 1}, "claude_code, gemini_cli, openai_responses, gemini"),
+    "an unknown format": ({"a": 1}, "claude_code, gemini_cli, codex, pi, goose"),
     "several sessions": ([{"traj": TALK}, {"traj": TALK}], "read_sessions"),
     "nothing": (" ", "it is empty"),
     "a text": ("nowhere", "not JSON"),

@@ -7,9 +7,9 @@ from context_assembler.transcripts import read_transcript
 
 UNKNOWN = {
     "a role that is no text": {"messages": [{"role": []}]},
-    "messages of another library with parts": [
-        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "list files"}]},
-        {"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
+    "messages of nobody with parts": [
+        {"sort": "request", "parts": [{"part_kind": "user-prompt", "content": "list files"}]},
+        {"sort": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
     ],
 }
 
