@@ -10,7 +10,7 @@ Source:
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers import openai_responses
 from context_assembler.providers.wire import (
     as_list,
@@ -39,106 +39,71 @@ def _is_codex(row: JsonObject) -> bool:
 
 def _read_codex(builder: Builder) -> None:
     """Read a rollout into what Codex itself would resume; what a compaction replaced is covered."""
-    replies: list[tuple[Row, JsonObject]] = []  # items of the model since the last other row
-    asked: list[JsonObject] = []  # what users said, for compactions that keep nothing else
     model: Json = ""
-    is_first = True
-
-    def flush() -> None:
-        if replies:
-            _add_items(builder, replies[0][0], [item for _, item in replies], model)
-            builder.reading.use(*(row for row, _ in replies))
-            replies.clear()
-
-    for row in builder.reading.rows:
-        kind, payload = row.fields.get("type"), as_object(row.fields.get("payload"))
-        builder.row = row
-        if kind == "response_item" and payload.get("type") == "ghost_snapshot":
-            builder.leave("ghost snapshots", "are the client's own; left out")
-        elif kind == "response_item":
-            item = without_nulls(payload)
-            if _is_asked(item):
-                asked.append(item)
-            if not _is_of_client(item):
-                replies.append((row, item))
-                continue
-            flush()
-            _add_items(builder, row, [item], model)
+    reply: Body = {}  # the one that goes on
+    asked: list[JsonObject] = []  # for compactions that keep nothing but what users said
+    for row in builder.rows():
+        kind, payload = as_text(row.get("type")), as_object(row.get("payload"))
+        inner, about = as_text(payload.get("type")), {"created_at": row.get("timestamp")}
+        if kind == "response_item" and inner != "ghost_snapshot":
+            asked += [payload] if _is_asked(payload) else []
+            reply = _add_item(builder, without_nulls(payload), about, model, reply)
         elif kind == "compacted":
-            flush()
             kept = objects_in(payload.get("replacement_history"))
             if "replacement_history" not in payload:
-                said = {"type": "message", "role": "user", "content": payload.get("message")}
-                kept = [*asked, said]
-            _compact_codex(builder, kept, model, row)
-            builder.use()
+                kept = objects_in([*asked, {"role": "user", "content": payload.get("message")}])
+            reply = {}
+            if any(map(openai_responses.is_sealed_compaction, kept)):  # for OpenAI alone to open
+                opaque = {"type": "opaque", "provider": openai_responses.NAME}
+                maker = made_by(openai_responses.NAME, model, {})
+                builder.compact([{**opaque, "block": one} for one in kept], about, made_by=maker)
+                continue
+            builder.compact([], about)
+            for item in kept:
+                reply = _add_item(builder, item, about, "", reply)
         elif kind == "session_meta":
             builder.use()
-            told = payload.get("base_instructions") or payload.get("instructions")
-            text = as_object(told).get("text", told)
-            if is_first and isinstance(text, str) and text:
-                builder.append("system", {"parts": [text_part(text)]}, _when(row))
-            is_first = False
-            builder.reading.metadata |= {k: v for k, v in payload.items() if v and v is not told}
+            told = payload.pop("base_instructions", payload.pop("instructions", None))
+            if "id" not in builder.reading.metadata:  # a fork repeats those of its parents
+                for text in builder.pieces(as_object(told).get("text", told)):
+                    builder.append("system", {"parts": [text]}, about)
+                builder.reading.metadata |= payload
         elif kind == "turn_context":
             builder.use()
             model = payload.get("model") or model
-        elif payload.get("type") == "thread_rolled_back":
-            flush()
-            _roll_back(builder, payload.get("num_turns"))
         elif kind in _CODEX:
-            if payload.get("type") == "token_count":
-                flush()
-                _add_usage(builder, as_object(payload.get("info")).get("last_token_usage"))
-            name = payload.get("type") if kind == "event_msg" else kind
-            builder.leave(f"rows of type {name}", "are the client's own; left out")
-    flush()
+            if inner == "thread_rolled_back":
+                _roll_back(builder, payload.get("num_turns"))
+            usage = as_object(as_object(payload.get("info")).get("last_token_usage"))
+            spoken = [body for _, body, _ in builder.reading.events[-9:] if "made_by" in body]
+            if usage and spoken and "usage" not in spoken[-1]["made_by"]:
+                spoken[-1]["made_by"] = made_by(openai_responses.NAME, model, usage)
+                reply = {}
+            builder.leave(f"rows of type {inner or kind}", "are the client's own; left out")
 
 
-def _is_of_client(item: JsonObject) -> bool:
-    is_output = as_text(item.get("type")).endswith("_output") and item.get("execution") != "server"
-    return is_output or item.get("role") in ("user", "developer", "system")
+def _add_item(
+    builder: Builder, item: JsonObject, about: JsonObject, model: Json, reply: Body
+) -> Body:
+    """Append an item, to the reply that it goes on with if there is one; return the open reply."""
+    maker = made_by(openai_responses.NAME, model, {})
+    for event_type, body in openai_responses.read_messages([item], builder.note):
+        if event_type != "assistant":
+            builder.append(event_type, body, about)
+            reply = {}
+        elif reply:
+            reply["parts"] += body["parts"]
+            builder.use()
+        else:
+            reply = {**body, "made_by": maker} if maker else body
+            builder.append(event_type, reply, about)
+    return reply
 
 
 def _is_asked(item: JsonObject) -> bool:
-    """Whether an item is a turn of the user, not context that the client adds."""
+    """Whether an item is a turn of the user, not context that the client adds in its name."""
     texts = [as_text(piece.get("text")) for piece in objects_in(item.get("content"))]
-    return item.get("role") == "user" and not any(map(_starts_injected, texts))
-
-
-def _starts_injected(text: str) -> bool:
-    return text.startswith(_INJECTED)
-
-
-def _when(row: Row) -> JsonObject:
-    return {"created_at": row.fields.get("timestamp")}
-
-
-def _add_items(builder: Builder, row: Row, items: list[JsonObject], model: Json) -> None:
-    builder.row = row
-    maker = made_by("openai_responses", model, {})
-    for event_type, body in openai_responses.read_messages(items, builder.note):
-        more = {"made_by": maker} if event_type == "assistant" and maker else {}
-        builder.append(event_type, {**body, **more}, _when(row))
-
-
-def _compact_codex(builder: Builder, kept: list[JsonObject], model: Json, row: Row) -> None:
-    """Append a compaction, and what stands for the history since; one that OpenAI sealed is whole."""
-    if any(openai_responses.is_sealed_compaction(item) for item in kept):
-        parts: list[JsonObject] = [
-            {"type": "opaque", "provider": "openai_responses", "block": item} for item in kept
-        ]
-        builder.compact(parts, _when(row), made_by=made_by("openai_responses", model, {}))
-        return
-    builder.compact([], _when(row))
-    _add_items(builder, row, kept, "")
-
-
-def _add_usage(builder: Builder, usage: Json) -> None:
-    body = builder.reading.events[-1][1] if builder.reading.events else {}
-    if "made_by" in body and "usage" not in body["made_by"]:
-        maker = body["made_by"]
-        maker |= made_by(maker["provider"], maker["model"], as_object(usage))
+    return item.get("role") == "user" and not any(text.startswith(_INJECTED) for text in texts)
 
 
 def _roll_back(builder: Builder, turns: Json) -> None:
@@ -148,11 +113,10 @@ def _roll_back(builder: Builder, turns: Json) -> None:
         at
         for at, (event_type, body, _) in enumerate(events)
         if event_type == "user"
-        and not any(_starts_injected(as_text(part.get("text"))) for part in body["parts"])
+        and not any(as_text(part.get("text")).startswith(_INJECTED) for part in body["parts"])
     ]
     if isinstance(turns, int) and turns > 0 and starts:
         del events[starts[-turns:][0] :]
-    builder.leave("turns taken back", "are left out, as the client does")
 
 
 # ---- pi and OpenClaw ----
@@ -188,7 +152,7 @@ def _read_pi(builder: Builder) -> None:
     places: dict[str, int] = {}  # entries → events before them
     chain = _chain_pi(rows)
     for message in builder.rows():
-        kind, row = message.get("type"), builder.row
+        kind, row = as_text(message.get("type")), builder.row
         entry_id = as_text(message.get("id"))
         about = {"id": entry_id, "created_at": message.get("timestamp")}
         places[entry_id] = places[f"#{row.at}"] = len(builder.reading.events)

@@ -406,13 +406,15 @@ def _flat_bedrock(block: Fields) -> Iterator[Json]:
             yield held
         elif name == "json":
             yield {"type": "text", "text": held if isinstance(held, str) else ""}
+        elif name == "toolUse":
+            yield {**inner, "type": kind}
         elif name == "toolResult":
             yield {**inner, "type": kind, "parts": inner.pop("content", None)}
         elif name == "reasoningContent":
             told = as_object(inner.pop("reasoningText", None))
             yield {"type": kind, **told, "redacted": inner.pop("redactedContent", None)}
         elif kind in ("image", "document", "video", "audio"):
-            source, form = as_object(inner.pop("source", None)), inner.pop("format", "")
+            source, form = as_object(inner.pop("source", None)), as_text(inner.pop("format", ""))
             media_type = _MEDIA_TYPES.get(form, f"{kind}/{form}")
             url = as_object(source.get("s3Location")).get("uri")
             yield {

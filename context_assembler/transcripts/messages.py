@@ -110,12 +110,13 @@ def _anthropic_head(rows: Rows) -> bool | None:
 
 def _is_item(item: JsonObject) -> bool:
     kind, content = as_text(item.get("type")), item.get("content")
+    if "provider_data" in item or item.get("id") == "__fake_id__":  # of the Agents SDK
+        return False
     if kind in ("", "message"):
         pieces = [as_text(piece.get("type")) for piece in objects_in(content)]
         return (
             item.get("role") in ("user", "assistant", "system", "developer")
-            and not item.keys() & {"tool_calls", "provider_data", *_OF_OTHERS} - {"type"}
-            and item.get("id") != "__fake_id__"
+            and not item.keys() & {"tool_calls", *_OF_OTHERS} - {"type"}
             and isinstance(content, str | list)
             and len(pieces) == len(as_list(content))
             and _PIECES.issuperset(pieces)
