@@ -522,7 +522,8 @@ def event_of(
 # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
 # https://ai.google.dev/api/generate-content#FinishReason (read 2026-11-29)
 REFUSALS: Final = frozenset(
-    "refusal content_filter SAFETY BLOCKLIST PROHIBITED_CONTENT SPII RECITATION IMAGE_SAFETY".split()
+    "refusal content_filter SAFETY BLOCKLIST PROHIBITED_CONTENT SPII RECITATION IMAGE_SAFETY "
+    "IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION MODEL_ARMOR JAILBREAK".split()
 )
 
 

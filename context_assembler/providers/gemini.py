@@ -651,7 +651,8 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
             joined = _join(parts[-1], part) if at == 0 and parts else None
             parts[-1:] = [joined] if joined else [*parts[-1:], part]
             cut_off += parts[-1:] if call.get("will_continue") is True else []
-    stop_reason = as_text(whole.get("finish_reason")) or None
+    blocked = as_text(snake_fields(whole.get("prompt_feedback")).get("block_reason"))
+    stop_reason = as_text(whole.get("finish_reason")) or blocked or None
     cut_off += parts[-1:] if stop_reason == "MAX_TOKENS" else []
     unfinished = tuple(part["call_id"] for part in cut_off if part["type"] == "tool_call")
     parts += [_metadata(key, whole[key]) for key in _ABOUT_THE_TEXT if whole.get(key)]

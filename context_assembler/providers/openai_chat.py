@@ -378,6 +378,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         if wire.parse_object(as_text(target.get("arguments"))) is None:
             unfinished = (parts[-1]["call_id"],)
     usage = openai.read_usage(body.get("usage"), asked="prompt", answered="completion")
+    finish = "refusal" if as_text(message.get("refusal")) else finish
     about = unfinished, as_text(body.get("id")) or None, finish or None, usage
     told = (*warnings, *map(wire.say_unfinished, unfinished))
     return wire.Reply(NAME, as_text(body.get("model")), parts, *about, warnings=told)

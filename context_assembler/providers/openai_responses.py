@@ -31,7 +31,7 @@ _OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning
 # Calls and results that can be read are no blocks: as one, nothing answers or asked for them.
 _CALLS_WITHOUT_PARTNER: Final = (*_CALLS, *(f"{kind}_output" for kind in _CALLS))
 _MARKS_OF_TEXT: Final = ("annotations", "logprobs")
-_CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "apc_")
+_CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "apc_", "cu_")
 # Fields that say something of the rest, not anything themselves.
 _ABOUT: Final = ("type", "detail", "filename")
 
@@ -59,13 +59,11 @@ NATIVE_CALLS: Final[Mapping[str, NativeCall]] = {
     "shell_call": NativeCall("shell", ("action",), "shell_call_output"),
     "apply_patch_call": NativeCall("apply_patch", ("operation",), "apply_patch_call_output"),
     "local_shell_call": NativeCall("local_shell", ("action",)),
-    "computer_call": NativeCall("computer", ("action", "actions")),
+    "computer_call": NativeCall("computer", ("action", "actions"), "computer_call_output"),
 }
 # What is sent in words: outputs of calls that go back as a function's, and programs, whose calls and
 # outputs may be in replies that are not sent.
-_IN_OTHER_WORDS: Final = tuple(
-    "local_shell_call_output computer_call_output program program_output".split()
-)
+_IN_OTHER_WORDS: Final = tuple("local_shell_call_output program program_output".split())
 
 
 def answered_id(item: JsonObject) -> str:
@@ -114,6 +112,7 @@ class Wire(openai.OpenAIWire):
         self._reasons = bool(limits.thinking.kinds)
         self._kinds: dict[str, str] = {}  # by id, of calls that are no function's
         self._open: set[str] = set()  # ids of calls that may stay unanswered
+        self._screens: dict[str, tuple[Item, Item]] = {}  # a computer's calls, also as functions
         searches = tool_search(limits) is not None
         self.tools = self._offer(most=openai.MAX_TOOLS - searches)  # one place is the search's
         held = searches and any(map(wire.is_held_back, self.tools))
@@ -205,6 +204,7 @@ class Wire(openai.OpenAIWire):
         if kind in ("tool_search_call", "tool_search_output"):  # the server's have no id
             return None
         needs_id = kind in NATIVE_CALLS or kind.endswith("_output")
+        needs_id = needs_id and (role != "tool" or kind != "computer_call_output")
         return "it has no call_id" if needs_id and not answered_id(block) else None
 
     # -- replies --
@@ -311,12 +311,19 @@ class Wire(openai.OpenAIWire):
             self._open.add(call_id)
         if not (is_whole or (output and keeps)) or not _server_id(own, _CALL_IDS):
             kept.pop("id", None)
-        if not output:
-            return self._plain_call(part, call_id) | ({} if kind else kept)
-        self._kinds[call_id], asks = kind, NATIVE_CALLS[kind].asks[0]
-        item = {"type": kind, "call_id": call_id, asks: plain_json(part.get("arguments", {}))}
+        plain = self._plain_call(part, call_id)
+        if not output or (kind == "computer_call" and "id" not in kept):  # which it must have
+            return plain | ({} if kind else kept)
+        given, asks = as_object(plain_json(part.get("arguments"))), NATIVE_CALLS[kind].asks
+        if given.keys() != {asks[-1]}:  # else it asks by the other name
+            given = {asks[0]: given}
+        self._kinds[call_id] = kind
+        item = {"type": kind, "call_id": call_id, **given}
         if kind == "custom_tool_call":
-            item |= {"name": self.names[part["name"]], asks: wire.text_argument(part, asks)}
+            item |= {"name": self.names[part["name"]], asks[0]: wire.text_argument(part, asks[0])}
+        if kind == "computer_call":
+            item |= {"pending_safety_checks": list[Json](), "status": "completed"}
+            self._screens[call_id] = {**item, **kept}, plain
         return {**item, **kept}
 
     def _plain_call(self, part: JsonObject, call_id: str) -> Item:
@@ -344,10 +351,35 @@ class Wire(openai.OpenAIWire):
         """Append the outputs of results; a call that may stay unanswered needs none made up."""
         for part in wire.settle_results(turn, self._settle, self.entries):
             sent = self._ids.of_result(part["call_id"])
+            self._settle_screen(part, sent)
             is_awaited = sent not in self._open or not part.get("is_error")
             if is_awaited or wire.text_of(part.get("content", ())) != wire.NO_RESULT:
                 self.messages.append(self._output(part, sent, self._kinds.get(sent, "")))
                 self._units.append(part)
+
+    def _settle_screen(self, result: JsonObject, call_id: str) -> None:
+        """Turn a computer's call into a function's unless its answer is one that the API takes.
+
+        That shows the screen, and acknowledges the pending safety checks.
+
+        Source:
+            https://developers.openai.com/api/docs/guides/tools-computer-use (read 2026-11-30)
+        """
+        call, plain = self._screens.get(call_id, ({}, {}))
+        own = [as_object(part.get("block")) for part in result.get("content", ())]
+        is_open = call.get("pending_safety_checks") and not any(
+            one.get("acknowledged_safety_checks") for one in own
+        )
+        if call and (is_open or not self._screen(result)):
+            at = self.messages.index(call)
+            self.messages[at], self._kinds[call_id] = plain, ""
+
+    def _screen(self, result: JsonObject) -> Item:
+        """Return the first picture of a result as that of a screen; empty: it has none."""
+        pieces = (piece for p in result.get("content", ()) for piece in self._output_pieces(p))
+        shown = next((piece for piece in pieces if piece["type"] == "input_image"), Item())
+        place = {key: shown[key] for key in ("image_url", "file_id") if key in shown}
+        return {"type": "computer_screenshot", **place} if place else {}
 
     def _output(self, result: JsonObject, call_id: str, kind: str) -> Item:
         """Return the item that answers a call: text as a string, pictures and files in a list.
@@ -363,6 +395,8 @@ class Wire(openai.OpenAIWire):
         is_found = kind == "tool_search_call" and own.get("type") == "tool_search_output"
         if is_found or own.get("type") == output_kind:
             return {**wire.without_nulls(sendable(own)), "call_id": call_id}
+        if kind == "computer_call":
+            return {"type": output_kind, "call_id": call_id, "output": self._screen(result)}
         pieces = [piece for part in content for piece in self._output_pieces(part)]
         if is_error:
             said = pieces.pop(0)["text"] if pieces and "text" in pieces[0] else ""
@@ -380,6 +414,9 @@ class Wire(openai.OpenAIWire):
 
     def _output_pieces(self, part: JsonObject) -> list[Item]:
         is_item = part["type"] == "opaque" and not _is_piece(part)
+        shot = sendable(as_object(part["block"].get("output"))) if is_item else {}
+        if shot.get("type") == "computer_screenshot":
+            return [{"detail": "auto", **shot, "type": "input_image"}]
         return self._pieces(wire.text_part(part.get("text", "")) if is_item else part)
 
     # -- tools, system, parameters --
@@ -652,6 +689,8 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     for reason, n in Counter(as_text(c.get("reason")) or "unknown" for c in changes).items():
         warnings.append(f"{n} reasoning item(s) of the request were not used: {reason}.")
     reason = as_text(as_object(body.get("incomplete_details")).get("reason"))
+    said = (piece for item in items for piece in objects_in(item.get("content")))
+    reason = "refusal" if any(piece.get("type") == "refusal" for piece in said) else reason
     usage = openai.read_usage(body.get("usage"), asked="input", answered="output")
     about = unfinished, as_text(body.get("id")) or None, reason or status or None, usage
     return wire.Reply(NAME, as_text(body.get("model")), parts, *about, warnings=(*warnings,))

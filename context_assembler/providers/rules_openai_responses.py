@@ -25,7 +25,8 @@ R12: {_GUIDES}/images-vision, {_GUIDES}/file-inputs | R14: {_GUIDES}/deep-resear
 R15: {_GUIDES}/migrate-to-responses | R16: {_SPEC}.tool_choice | R17: {_GUIDES}/prompt-caching |
 R18: {_GUIDES}/structured-outputs, strict mode |
 R19: https://developers.openai.com/api/docs/deprecations |
-R20: https://github.com/earendil-works/pi/issues/9057, https://github.com/vercel/ai/pull/13383
+R20: https://github.com/earendil-works/pi/issues/9057, https://github.com/vercel/ai/pull/13383 |
+R21: {_GUIDES}/tools-computer-use
 """)
 """Rule → where it is written."""
 
@@ -210,8 +211,11 @@ class _Responses(Check):
                 waiting[call_id] = at
             elif kind.endswith("_output"):
                 open_calls.discard(call_id)
-                is_lost = call_id and waiting.pop(call_id, None) is None
-                is_twice = is_lost and call_id in answered
+                called = waiting.pop(call_id, None)
+                is_twice = (is_lost := call_id and called is None) and call_id in answered
+                is_open = called is not None and self.messages[called].get("pending_safety_checks")
+                is_open = is_open and not item.get("acknowledged_safety_checks")
+                yield is_open, "R21", where, "must acknowledge the safety checks of its call"
                 answered.add(call_id)
                 yield is_twice, "R20", where, f"call {call_id!r} is answered twice"
                 is_lost = is_lost and not is_twice and not knows_more

@@ -237,6 +237,8 @@ def tool(**fields: Any) -> dict[str, Any]:
     return {"tools.1": {"strict": False, **fields}}
 
 
+CHECK: Final = {"id": "sc_1", "code": "odd_domain", "message": "Careful."}
+
 RESPONSES_ROWS: Final[dict[str, Row]] = {
     "no model": ("R0?", {"model": GONE}),
     "no input": ("R0", {"input": GONE}),
@@ -273,6 +275,13 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     "a name with a dot": ("R7", {"input.3.name": "fs.read"}),
     "arguments as an object": ("R7", {"input.3.arguments": {}}),
     "arguments that are no JSON": ("R7?", {"input.3.arguments": "{"}),
+    "safety checks that nobody acknowledged": (
+        "R21",
+        {
+            "input.7": {"type": "computer_call", "call_id": "c3", "pending_safety_checks": [CHECK]},
+            "input.8": {"type": "computer_call_output", "call_id": "c3", "output": {}},
+        },
+    ),
     "a call twice": ("R20", {"input.4.call_id": "c1", "input.6": ITEM}),
     "an item twice": (
         "R20",

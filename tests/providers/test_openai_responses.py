@@ -52,6 +52,16 @@ APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "a
 COMPACTION = {"type": "compaction", "id": "cmp_1", "encrypted_content": "Z0FB"}
 PROGRAM = {"type": "program", "id": "p_1", "call_id": "prog_1", "code": "go()"}
 SHOT = {"type": "computer_screenshot", "image_url": "https://a.org/s.png"}
+SEEN = {"type": "computer_call_output", "output": SHOT}
+SCREEN = {"type": "input_image", "detail": "auto", "image_url": "https://a.org/s.png"}
+CHECK = {"id": "sc_1", "code": "odd_domain", "message": "Careful."}
+CLICK: dict[str, Any] = {
+    "type": "computer_call",
+    "id": "cu_1",
+    "call_id": "c1",
+    "action": {"type": "click"},
+}
+PENDING = {**CLICK, "pending_safety_checks": [CHECK]}
 
 
 def own(**fields: Any) -> dict[str, Any]:
@@ -310,14 +320,46 @@ NATIVE: dict[str, tuple[dict[str, Any], Any, dict[str, Any], dict[str, Any]]] = 
         {"type": "tool_search_call", "call_id": "c1", "arguments": {"q": "x"}, "id": "tsc_1"},
         {"type": "function_call_output", "call_id": "c1", "output": "none"},
     ),
-    "computer, seen": (
-        {"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {"type": "click"}},
-        opaque_own({"type": "computer_call_output", "call_id": "c1", "output": SHOT}),
+    "computer, its checks acknowledged": (
+        PENDING,
+        opaque_own({**SEEN, "call_id": "c1", "acknowledged_safety_checks": [CHECK]}),
+        {**PENDING, "status": "completed"},
+        {**SEEN, "call_id": "c1", "acknowledged_safety_checks": [CHECK]},
+    ),
+    "computer, acknowledged without the id of the call": (
+        PENDING,
+        opaque_own({**SEEN, "acknowledged_safety_checks": [CHECK]}),
+        {**PENDING, "status": "completed"},
+        {**SEEN, "call_id": "c1", "acknowledged_safety_checks": [CHECK]},
+    ),
+    "computer, its checks not acknowledged": (
+        PENDING,
+        opaque_own({**SEEN, "call_id": "c1"}),
         asked("c1", '{"type":"click"}', name="computer"),
-        answered(
-            "c1",
-            [{"type": "input_image", "detail": "auto", "image_url": "https://a.org/s.png"}],
-        ),
+        answered("c1", [SCREEN]),
+    ),
+    "computer, seen": (
+        CLICK,
+        opaque_own({**SEEN, "call_id": "c1"}),
+        {**CLICK, "status": "completed", "pending_safety_checks": []},
+        {**SEEN, "call_id": "c1"},
+    ),
+    "computer, with several actions, seen by a picture of one's own": (
+        {**CLICK, "action": None, "actions": [{"type": "click"}]},
+        PICTURE,
+        {
+            **{key: CLICK[key] for key in ("type", "id", "call_id")},
+            "actions": [{"type": "click"}],
+            "status": "completed",
+            "pending_safety_checks": [],
+        },
+        {**SEEN, "call_id": "c1", "output": {**SHOT, "image_url": PICTURE_PIECE["image_url"]}},
+    ),
+    "computer, without its id": (
+        {key: held for key, held in CLICK.items() if key != "id"},
+        opaque_own({**SEEN, "call_id": "c1"}),
+        asked("c1", '{"type":"click"}', name="computer"),
+        answered("c1", [SCREEN]),
     ),
     "computer, failed": (
         {"type": "computer_call", "id": "cu_1", "call_id": "c1", "action": {"type": "click"}},
