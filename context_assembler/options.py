@@ -486,6 +486,38 @@ class MemorySettings(Settings):
     seconds_in_all: Annotated[float, _Positive] = 5.0
 
 
+class SessionStartSettings(Settings):
+    """What a coding agent's session starts with.
+
+    Attributes:
+        budget_tokens: Longest text in all.
+        reserve_tokens: Part of the budget for the title and the closing lines.
+        index_tokens: Most for the list of the last sessions.
+        index_sessions: Most sessions in that list.
+        functions_tokens: Most for changed functions.
+        max_functions: Most changed functions.
+        learnings_tokens: Most for learnings.
+        least_confidence: How sure a learning must be.
+        observations_tokens: Most for observations.
+        max_observations: Most observations.
+        seconds_per_layer: How long one layer may take.
+        model: Whose tokens are counted.
+    """
+
+    budget_tokens: Annotated[int, _AtLeastOne] = 2000
+    reserve_tokens: Annotated[int, _NotNegative] = 200
+    index_tokens: Annotated[int, _NotNegative] = 400
+    index_sessions: Annotated[int, _AtLeastOne] = 10
+    functions_tokens: Annotated[int, _NotNegative] = 500
+    max_functions: Annotated[int, _AtLeastOne] = 30
+    learnings_tokens: Annotated[int, _NotNegative] = 300
+    least_confidence: Annotated[float, _Share] = 0.5
+    observations_tokens: Annotated[int, _NotNegative] = 600
+    max_observations: Annotated[int, _AtLeastOne] = 50
+    seconds_per_layer: Annotated[float, _Positive] = 2.0
+    model: Annotated[str, _Word] = "claude-opus-5-5"
+
+
 class CacheSettings(Settings):
     """What is kept between calls.
 
@@ -631,6 +663,7 @@ class AssemblerConfig(Settings):
     skills: SkillSettings = SkillSettings()
     tools: ToolSettings = ToolSettings()
     memory: MemorySettings = MemorySettings()
+    session_start: SessionStartSettings = SessionStartSettings()
     cache: CacheSettings = CacheSettings()
     safety: SafetySettings = SafetySettings()
     clock: ClockSettings = ClockSettings()

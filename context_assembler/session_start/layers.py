@@ -1,0 +1,309 @@
+"""What a coding agent is told of its project when a session starts: layers under one budget."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from context_assembler.memory.kinds import (
+    ChangedFunctionMetadata,
+    LearningMetadata,
+    MemoryKind,
+    ObservationMetadata,
+    SessionMetadata,
+)
+from context_assembler.memory.records import MemoryFilters, MemoryRecord, masked
+from context_assembler.memory.stores import MemoryStore
+from context_assembler.options import SessionStartSettings
+from context_assembler.session_start.inject import find_project
+from context_assembler.texts import CountText, one_line
+from context_assembler.tokens import TokenCounter
+
+_LONGEST_ENTRY_CHARS: Final = 300
+_MOST_PATHS: Final = 4
+_MOST_READ: Final = 500  # records of one kind that a layer looks at
+_BREAKS_TOKENS: Final = 12  # of the empty lines between layers, at most
+_NO_CONFIDENCE: Final = 0.5  # of a learning that nobody rated
+
+_Read: TypeAlias = Callable[["_Ask"], Awaitable[list[str]]]
+
+
+class SkippedLayer(NamedTuple):
+    """A layer that says nothing, and why."""
+
+    name: str
+    reason: str
+
+
+class StartContext(NamedTuple):
+    """What a session starts with.
+
+    Attributes:
+        text: Markdown; empty if nothing is known of the project.
+        tokens: Of the text, by the counter that it was made with.
+        layers: The layers that say something, in order, each with its tokens.
+        left_out: By layer, how many entries had no room.
+        build_ms: How long it took.
+    """
+
+    project: str
+    text: str
+    tokens: int
+    budget_tokens: int
+    layers: Mapping[str, int]
+    skipped: tuple[SkippedLayer, ...] = ()
+    left_out: Mapping[str, int] = {}
+    build_ms: float = 0.0
+
+
+class _Ask(NamedTuple):
+    """What a layer is asked for."""
+
+    store: MemoryStore
+    settings: SessionStartSettings
+    project: str
+    session_id: str | None
+    last: MemoryRecord | None  # the last session that ended
+
+    async def newest(self, kind: MemoryKind, limit: int = _MOST_READ) -> list[MemoryRecord]:
+        """Return the newest records of a kind, without those of the session that starts."""
+        return await self.store.list_records(limit=limit, filters=self.filters(kind))
+
+    def filters(self, kind: MemoryKind) -> MemoryFilters:
+        """Return what keeps other projects, and the session that starts, out."""
+        others = (self.session_id,) if self.session_id else ()
+        return MemoryFilters(kinds=(kind,), namespaces=(self.project,), excluded_session_ids=others)
+
+    def paths(self, paths: Iterable[str]) -> str:
+        """Return the first paths, relative to the project."""
+        listed = [f"`{self.relative(path)}`" for path in paths]
+        more = len(listed) - _MOST_PATHS
+        return ", ".join(listed[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
+
+    def relative(self, path: str) -> str:
+        """Return a path as it is seen from the project's root."""
+        inside = path.startswith(self.project.rstrip(os.sep) + os.sep)
+        return _line(os.path.relpath(path, self.project) if inside else path)
+
+
+class _Layer(NamedTuple):
+    """One layer: its heading, the setting that bounds it, and what reads its entries, best first."""
+
+    heading: str
+    most_tokens: str
+    read: _Read
+
+
+class SessionStart:
+    """Builds what a coding agent's session starts with from what is remembered of its project.
+
+        async with open_memory("sqlite:memory.db") as store:
+            print((await SessionStart(store).build("/src/shop")).text)
+
+    Layers are filled one after the other, each up to its own bound, until the budget less the
+    reserve is used. The same records give the same text.
+
+    Args:
+        store: Where `memory observe`, `memory index-code` and `memory learn` keep records; each
+            project is a namespace, named by the root of its repository.
+        count_text: Counts tokens; by default as the model of the settings does.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        *,
+        settings: SessionStartSettings | None = None,
+        count_text: CountText | None = None,
+    ) -> None:
+        self.store, self.settings = store, settings or SessionStartSettings()
+        self._count = count_text or TokenCounter(self.settings.model).count_text
+
+    async def build(self, project_path: str, *, session_id: str | None = None) -> StartContext:
+        """Return what a session in a folder of the project starts with.
+
+        A layer that fails, or takes too long, is skipped and named.
+
+        Args:
+            session_id: The session that starts; what it did before (`resume`, `clear`, `compact`) is
+                in its own history and left out.
+        """
+        started, settings = time.perf_counter(), self.settings
+        project = find_project(project_path)
+        ask = _Ask(self.store, settings, project, session_id, None)
+        skipped = list[SkippedLayer]()
+        with suppress(Exception):  # the layer of sessions says why
+            ended = await self._in_time(_ended_sessions(ask))
+            ask = ask._replace(last=ended[0] if ended else None)
+        blocks, sizes, left_out = list[str](), dict[str, int](), dict[str, int]()
+        frame = self._count("\n\n".join(_frame(project)))
+        room = settings.budget_tokens - max(settings.reserve_tokens, frame + _BREAKS_TOKENS)
+        for name, layer in LAYERS.items():
+            try:
+                entries = await self._in_time(layer.read(ask))
+            except Exception as error:
+                skipped.append(SkippedLayer(name, _line(str(error) or type(error).__name__)))
+                continue
+            most = min(room, getattr(settings, layer.most_tokens))
+            block, shown = self._fill(layer.heading, entries, most)
+            if shown < len(entries):
+                left_out[name] = len(entries) - shown
+            if shown:
+                sizes[name] = self._count(block)
+                room -= sizes[name]
+                blocks.append(block)
+            elif entries:
+                skipped.append(SkippedLayer(name, "no room"))
+        text = self._joined(project, blocks, skipped, left_out)
+        return StartContext(
+            project=project,
+            text=text,
+            tokens=self._count(text) if text else 0,
+            budget_tokens=settings.budget_tokens,
+            layers=sizes,
+            skipped=tuple(skipped),
+            left_out=left_out,
+            build_ms=(time.perf_counter() - started) * 1_000,
+        )
+
+    async def _in_time(self, reading: Awaitable[list[Any]]) -> list[Any]:
+        return await asyncio.wait_for(reading, self.settings.seconds_per_layer)
+
+    def _fill(self, heading: str, entries: Sequence[str], most_tokens: int) -> tuple[str, int]:
+        """Return a layer with as many of its first entries as have room, and how many those are."""
+        block, shown = f"## {heading}", 0
+        for entry in entries:
+            longer = f"{block}\n{entry}"
+            if self._count(longer) > most_tokens:
+                break
+            block, shown = longer, shown + 1
+        return block, shown
+
+    def _joined(
+        self,
+        project: str,
+        blocks: Sequence[str],
+        skipped: Sequence[SkippedLayer],
+        left_out: Mapping[str, int],
+    ) -> str:
+        """Return the whole text: what is known, then what is not shown, and how to search for it."""
+        if not blocks and not skipped:
+            return ""
+        (title, hint), about = _frame(project), list[str]()
+        if skipped:
+            failed = (f"{one.name} ({one.reason})" for one in skipped)
+            about.append(f"Skipped: {', '.join(failed)}.")
+        if left_out:
+            counted = ", ".join(f"{number} {name}" for name, number in left_out.items())
+            about.append(f"Left out for want of room: {counted}.")
+        for ends in ([*about, hint], [hint]):
+            text = "\n\n".join((title, *blocks, " ".join(ends)))
+            if self._count(text) <= self.settings.budget_tokens:
+                return text
+        return ""
+
+
+def _frame(project: str) -> tuple[str, str]:
+    """Return what stands above and below all layers."""
+    name = _line(project)
+    return (
+        f"# What is remembered of {_line(os.path.basename(project) or project)}",
+        f'Search for more: `context-assembler memory search "…" --namespace {name}`',
+    )
+
+
+# ---- the layers ----
+
+
+def _line(text: str) -> str:
+    """Return text on one line, without secrets or anything that could open another block."""
+    flat = one_line(masked(text)).replace("`", "'").replace("<", "&lt;")
+    return flat if len(flat) <= _LONGEST_ENTRY_CHARS else f"{flat[: _LONGEST_ENTRY_CHARS - 1]}…"
+
+
+def _day(record: MemoryRecord) -> str:
+    return f"{record.created_at:%Y-%m-%d}" if record.created_at else ""
+
+
+async def _ended_sessions(ask: _Ask) -> list[MemoryRecord]:
+    """Return the sessions that have ended; another one that still runs may yet undo what it did."""
+    found = await ask.newest("sessions", 4 * ask.settings.index_sessions)
+    ended = [
+        one
+        for one in found
+        if isinstance(one.metadata, SessionMetadata) and one.metadata.ended_at is not None
+    ]
+    return ended[: ask.settings.index_sessions]
+
+
+async def _read_sessions(ask: _Ask) -> list[str]:
+    entries = list[str]()
+    for record in await _ended_sessions(ask):
+        about = record.metadata
+        assert isinstance(about, SessionMetadata)
+        title = _line(about.title or record.text)
+        said = "" if record.text in ("", about.title) else f": {_line(record.text)}"
+        paths = ask.paths(about.paths)
+        outcome = f" – {_line(about.outcome)}" if about.outcome else ""
+        entries.append(f"- {_day(record)} {title}{said}{outcome}{f' ({paths})' if paths else ''}")
+    return entries
+
+
+async def _read_functions(ask: _Ask) -> list[str]:
+    """Return one entry for each file, those with the newest changes first; each name once."""
+    seen, by_path = set[tuple[str | None, str | None]](), dict[str, list[str]]()
+    for record in await ask.newest("changed_functions"):
+        about = record.metadata
+        if not isinstance(about, ChangedFunctionMetadata) or not about.name:
+            continue
+        if (about.path, about.name) in seen or len(seen) == ask.settings.max_functions:
+            continue
+        seen.add((about.path, about.name))
+        line = f":{about.start_line}" if about.start_line else ""
+        named = f"`{_line(about.signature or about.name)}`{line} {about.change or 'changed'}"
+        by_path.setdefault(ask.relative(about.path or ""), []).append(named)
+    return [f"- `{path}`: {', '.join(names)}" for path, names in by_path.items()]
+
+
+async def _read_learnings(ask: _Ask) -> list[str]:
+    def sureness(record: MemoryRecord) -> float:
+        about = record.metadata
+        known = isinstance(about, LearningMetadata) and about.confidence is not None
+        return about.confidence if known else _NO_CONFIDENCE  # type: ignore[union-attr,return-value]
+
+    found = [
+        one
+        for one in await ask.newest("learnings")
+        if sureness(one) >= ask.settings.least_confidence
+    ]
+    found.sort(key=sureness, reverse=True)
+    return [f"- {_line(one.text)} ({sureness(one):.0%} sure, {_day(one)})" for one in found]
+
+
+async def _read_observations(ask: _Ask) -> list[str]:
+    """Return observations: those like the last session, then the newest others, each day together."""
+    most, alike = ask.settings.max_observations, list[MemoryRecord]()
+    if ask.last is not None:
+        about, filters = ask.last.metadata, ask.filters("observations")
+        paths = about.paths if isinstance(about, SessionMetadata) else ()
+        query = " ".join((ask.last.text, *map(os.path.basename, paths)))
+        hits = await ask.store.search(query, limit=most, filters=filters)
+        alike = [hit.record for hit in hits]
+    newest = await ask.newest("observations", most)
+    found = {record.id: record for record in (*alike, *newest)}
+    entries = list[str]()
+    for record in list(found.values())[:most]:
+        about = record.metadata
+        paths = ask.paths(about.paths) if isinstance(about, ObservationMetadata) else ""
+        entries.append(f"- {_day(record)} {_line(record.text)}{f' ({paths})' if paths else ''}")
+    return entries
+
+
+LAYERS: Final[Mapping[str, _Layer]] = {
+    "sessions": _Layer("Last sessions", "index_tokens", _read_sessions),
+    "functions": _Layer("Changed functions", "functions_tokens", _read_functions),
+    "learnings": _Layer("Learnings", "learnings_tokens", _read_learnings),
+    "observations": _Layer("Observations", "observations_tokens", _read_observations),
+}

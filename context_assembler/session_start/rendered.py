@@ -1,0 +1,46 @@
+"""Rendered project memory where the hook finds it: a snapshot, and a row of a table in SQLite."""
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Generator
+
+from context_assembler.session_start.inject import LOCKED_SECONDS, snapshot_path
+from context_assembler.session_start.layers import StartContext
+
+_TABLE = """CREATE TABLE IF NOT EXISTS rendered (
+    project TEXT PRIMARY KEY, text TEXT NOT NULL, tokens INTEGER NOT NULL, layers TEXT NOT NULL)"""
+
+
+def keep_rendered(context: StartContext, state: str, *, memory_file: str = "") -> None:
+    """Keep a context for the hook, if its project can be named on one line.
+
+    Args:
+        state: The folder; it is made if needed, for its owner alone.
+        memory_file: The SQLite file that it was read from: once that changes, the snapshot is old.
+            Close the store first, as its last writes go to the file then.
+    """
+    if "\n" in context.project + memory_file:
+        return
+    os.makedirs(state, mode=0o700, exist_ok=True)
+    layers = ",".join(context.layers)
+    head = f"{context.project}\n{memory_file}\n{context.tokens}\n{layers}\n"
+    with _opened(state) as db:
+        row = context.project, context.text, context.tokens, layers
+        db.execute("INSERT OR REPLACE INTO rendered VALUES (?, ?, ?, ?)", row)
+    handle, written = tempfile.mkstemp(dir=state)
+    with os.fdopen(handle, "wb") as file:
+        file.write((head + context.text).encode("utf-8", "replace"))
+    os.replace(written, snapshot_path(state, context.project))
+
+
+@contextlib.contextmanager
+def _opened(state: str) -> Generator[sqlite3.Connection]:
+    db = sqlite3.connect(os.path.join(state, "rendered.db"), timeout=LOCKED_SECONDS)
+    try:
+        with db:
+            db.execute(_TABLE)
+            yield db
+    finally:
+        db.close()
