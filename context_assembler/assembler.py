@@ -1,7 +1,7 @@
 """`ContextAssembler`: the facade. Gathers what a call is made from, assembles, records."""
 
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -21,9 +21,11 @@ from context_assembler.events import (
     CallRow,
     Content,
     Json,
+    Opaque,
     Session,
     SessionEvent,
     SessionHead,
+    ToolCall,
     compact_json,
     tool_result_event,
     user_event,
@@ -56,6 +58,7 @@ _MOST_DRAFTS: Final = 16  # of one session: agents and options in turn
 _NOTHING: Final = RecalledNote(text="")
 _NO_MEMORY: Final = "query was given, but no memory is configured to recall from."
 _NEAR_SHARE: Final = 2 / 3  # of a step: a cut is near if less than this is free
+_APPROVAL: Final = "mcp_approval_request"
 _CUT_OPTIONS: Final = ("window_turns", "cache_stable", "on_overflow")
 
 
@@ -845,6 +848,74 @@ class ContextAssembler:
         await self._head(session_id)
         [stored] = await self._append(session_id, [event])
         return stored
+
+    async def run_tools(
+        self,
+        session_id: str,
+        answer: SessionEvent | Iterable[SessionEvent],
+        *,
+        tools: Any = (),
+        approved: Collection[str] = (),
+        timeout_seconds: float = 300.0,
+    ) -> list[ToolCall | Opaque]:
+        """Run the functions, and the MCP servers' tools, that a reply calls; store what they return.
+
+        All run at once, plain functions in threads. An error, a time-out and arguments that cannot
+        be read or do not fit become results that the model reads. A call that has a result is not run
+        again; one that was cancelled has.
+
+        Args:
+            answer: What `record` returned, or its last event.
+            tools: The functions among the call's `additional_tools`.
+            approved: Ids of calls that may run although their tool says `needs_approval`.
+            timeout_seconds: How long each may take; a function in a thread goes on, unheard.
+
+        Returns:
+            What remains for the caller, in order: calls that wait for approval or that somebody else
+            runs, then requests of MCP approvals.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+        """
+        events = [answer] if isinstance(answer, SessionEvent) else list(answer)
+        head, parts = await self._head(session_id), [p for event in events for p in event.parts]
+        asked = [p for p in parts if isinstance(p, Opaque) and p.block.get("type") == _APPROVAL]
+        if not any(event.has_calls for event in events):
+            return [*asked]
+        from context_assembler.tools.run import plan_calls, run_planned
+        from context_assembler.tools.sources import open_tool_sources
+
+        seq = min(event.seq for event in events)
+        planned, left = plan_calls(
+            events,
+            later=self.store.events(session_id, after_seq=seq),
+            offered=await self._offered_to(head, seq, tools),
+            sources=[*open_tool_sources(tools), *(self.tools.sources if self._has_tools else ())],
+            approved=approved,
+        )
+
+        async def keep(call: ToolCall, outcome: tuple[Any, bool]) -> None:
+            content, is_error = outcome
+            try:
+                await self.add_tool_result(session_id, call.call_id, content, is_error=is_error)
+            except errors.ContentError as error:
+                await self.add_tool_result(session_id, call.call_id, str(error), is_error=True)
+
+        await run_planned(planned, seconds=timeout_seconds, keep=keep)
+        return [*left, *asked]
+
+    async def _offered_to(self, head: SessionHead, seq: int, additional: Any) -> Sequence[ToolSpec]:
+        """Return the tools of the call that a reply answers; of no recorded one, those of now."""
+        from context_assembler.tools.changes import SentTools
+
+        rows = self.store.calls(head.session.id, after_seq=seq - 1)
+        if rows and (sent := SentTools.read(self.store.text(rows[0].tools_hash) or "")) is not None:
+            return sent.offered
+        agent = self.config.agents.get(head.session.agent_id or "")
+        settled = self.resolver.resolve(
+            {"model": "any"}, session=head.session.defaults, agent=agent
+        )
+        return (await self.tools.collect(settled.options, additional=additional)).tools
 
     async def _begin(self, session: Session) -> None:
         """Create the session, unless it is there."""

@@ -342,9 +342,8 @@ _READ: Final = (  # what of a message is in the parts of its event
 
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a chat completion: an SDK's object, its dict, or a stream's chunks."""
-    kinds = ("chat.completion", None)
-    if pieces := as_list(reply):
-        kinds = (_CHUNK, *kinds)
+    pieces = as_list(reply)
+    kinds = ("chat.completion", None, *([_CHUNK] if pieces else ()))
     return all(
         wire.field_of(one, "object") in kinds and isinstance(wire.field_of(one, "choices"), list)
         for one in pieces or (reply,)

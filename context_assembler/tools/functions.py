@@ -41,6 +41,7 @@ class ToolOptions(TypedDict, total=False):
     safe: bool
     strict: bool
     deferred: bool
+    needs_approval: bool
 
 
 @typing.overload
@@ -55,7 +56,8 @@ def tool(function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Ca
         options: `name` and `description` for the model; `permission`, a dotted name that
             permission globs match; `safe`, whether it may run in sandbox mode; `strict`, whether
             the provider should enforce the schema; `deferred`, whether the model finds it by
-            searching, if its provider can search.
+            searching, if its provider can search; `needs_approval`, whether `run_tools` runs only
+            those of its calls that are approved.
 
     Raises:
         TypeError: There is no such option.
@@ -77,18 +79,15 @@ def spec_from_function(function: Callable[..., Any]) -> ToolSpec:
         InvalidToolError: It takes `*args` or `**kwargs`, is not bound to its object, or has a type
             that no JSON Schema describes.
     """
-    options: Any = getattr(function, _SETTINGS, {})
-    target = function
-    while isinstance(target, partial):
-        target = target.func
-    name = options.get("name") or str(getattr(target, "__name__", type(target).__name__))
+    options, target, name = settings_of(function), _target_of(function), name_of_function(function)
     if name == "<lambda>":
         raise InvalidToolError(name, reason="a lambda has no name; use @tool(name=…) on a function")
     words, documented = read_docstring(_docstring_of(target))
     if isinstance(function, type):
         schema = _schema_of_model(function, name)
     else:
-        schema = _schema_of_signature(function, target, name, documented)
+        found = _parameters_of(function, name, documented)
+        schema = _plain_parameters(found) or _described(lambda: _model_of(found), name)
     return ToolSpec(
         name=name,
         description=options.get("description", words),
@@ -99,6 +98,49 @@ def spec_from_function(function: Callable[..., Any]) -> ToolSpec:
         is_strict=options.get("strict"),
         is_deferred=options.get("deferred"),
     )
+
+
+def settings_of(function: Callable[..., Any]) -> ToolOptions:
+    """Return what `tool` said of a function."""
+    given: Any = getattr(function, _SETTINGS, None)
+    options: ToolOptions = given or ToolOptions()
+    return options
+
+
+def _target_of(function: Callable[..., Any]) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def name_of_function(function: Callable[..., Any]) -> str:
+    """Return the name of the tool that a function is."""
+    target = _target_of(function)
+    named = getattr(target, "__name__", type(target).__name__)
+    return settings_of(function).get("name") or str(named)
+
+
+def bind_arguments(function: Callable[..., Any], given: JsonObject) -> Callable[[], Any] | str:
+    """Return the call of a function with a model's arguments, as the types that it asks for.
+
+    If they do not fit its signature, the answer is why, in words for the model.
+    """
+    from pydantic import ValidationError
+
+    found = _parameters_of(function, name_of_function(function), {})
+    try:
+        made = _model_of(found).model_validate(dict(given))
+    except ValidationError as error:
+        told = error.errors(include_url=False, include_input=False)
+        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in told)
+    by_place, by_name = list[Any](), dict[str, Any]()
+    for at, (one, _, _) in enumerate(found):
+        value = getattr(made, f"argument_{at}")
+        if one.kind is one.POSITIONAL_ONLY:
+            by_place.append(value)
+        else:
+            by_name[one.name] = value
+    return partial(function, *by_place, **by_name)
 
 
 _ARGUMENT: Final = re.compile(r"    (?P<name>\w+)(?: \([^()]*\))?: (?P<words>\S.*)")
@@ -166,9 +208,10 @@ def _line_of(entry: Any) -> str:
 _Parameters: typing.TypeAlias = list[tuple[inspect.Parameter, Any, str | None]]
 
 
-def _schema_of_signature(
-    function: Callable[..., Any], target: Any, name: str, documented: Mapping[str, str]
-) -> JsonObject:
+def _parameters_of(
+    function: Callable[..., Any], name: str, documented: Mapping[str, str]
+) -> _Parameters:
+    target = _target_of(function)
     try:
         parameters = list(inspect.signature(function).parameters.values())
         hints = _hints_of(target if inspect.isroutine(target) else type(target).__call__)
@@ -184,7 +227,7 @@ def _schema_of_signature(
             raise InvalidToolError(name, reason=reason)
         hint = hints.get(one.name, Any)
         found.append((one, hint, _words_in(hint) or documented.get(one.name)))
-    return _plain_parameters(found) or _pydantic_parameters(found, name)
+    return found
 
 
 def _hints_of(target: Any) -> dict[str, Any]:
@@ -248,23 +291,19 @@ def _is_plain(value: Json) -> bool:
     return value is None or type(value) in (str, bool, int) or is_number
 
 
-def _pydantic_parameters(found: _Parameters, name: str) -> JsonObject:
-    """Return the schema that pydantic makes of parameters; a default may be its `Field(…)`."""
+def _model_of(found: _Parameters) -> Any:
+    """Return the pydantic model of parameters; a default may be its `Field(…)`."""
+    from pydantic import ConfigDict, Field, create_model
 
-    def make() -> Any:
-        from pydantic import ConfigDict, Field, create_model
-
-        annotated: Any = typing.Annotated
-        fields: dict[str, Any] = {}
-        for at, (one, hint, words) in enumerate(found):
-            # An alias, because a model reserves some names for itself.
-            told = annotated[hint, Field(alias=one.name, description=words)]
-            fields[f"argument_{at}"] = (told, ... if one.default is one.empty else one.default)
-        # Nothing is validated with it, and pydantic's other engine knows fewer patterns.
-        config = ConfigDict(extra="forbid", regex_engine="python-re")
-        return create_model("Arguments", __config__=config, **fields)
-
-    return _described(make, name)
+    annotated: Any = typing.Annotated
+    fields: dict[str, Any] = {}
+    for at, (one, hint, words) in enumerate(found):
+        # An alias, because a model reserves some names for itself.
+        told = annotated[hint, Field(alias=one.name, description=words)]
+        fields[f"argument_{at}"] = (told, ... if one.default is one.empty else one.default)
+    # Pydantic's other engine knows fewer patterns.
+    config = ConfigDict(extra="forbid", regex_engine="python-re")
+    return create_model("Arguments", __config__=config, **fields)
 
 
 def _schema_of_model(model: Any, name: str) -> JsonObject:

@@ -38,6 +38,7 @@ class ListedTools:
         kind: Whose tools these are, for their precedence: `functions`, `listed` or `skills`.
 
     Attributes:
+        entries: What was given.
         problems: The tools that cannot be offered, once they were read.
         notes: What of the specs is not carried over, and which functions have no docstring.
     """
@@ -48,13 +49,13 @@ class ListedTools:
         self.name, self.kind = name, kind
         self.problems: Sequence[InvalidToolError] = ()
         self.notes: Sequence[str] = ()
-        self._entries = tuple(entries)
+        self.entries = tuple(entries)
         self._specs: Sequence[ToolSpec] | None = None
 
     def list_now(self) -> Sequence[ToolSpec]:
         """Return the tools in the order given."""
         if self._specs is None:
-            self._specs, self.problems, self.notes = read_tools(self._entries)
+            self._specs, self.problems, self.notes = read_tools(self.entries)
         return self._specs
 
     async def list_tools(self) -> Sequence[ToolSpec]:
@@ -388,8 +389,8 @@ def _gemini(spec: JsonObject, notes: dict[str, None]) -> list[ToolSpec]:
 
     specs: list[ToolSpec] = []
     for key, value in spec.items():
-        if key in ("functionDeclarations", "function_declarations") and is_list(value):
-            for one in value:
+        if key in ("functionDeclarations", "function_declarations"):
+            for one in value if is_list(value) else [value]:
                 tool = _flat_function(one if is_object(one) else {}, notes)
                 schema = canonical_schema(tool.input_schema, tool=tool.name).schema
                 specs.append(replace(tool, input_schema=schema))
