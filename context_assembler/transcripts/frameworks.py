@@ -6,209 +6,162 @@ Source:
     (base/llms/types.py) · Amazon Bedrock API reference, ContentBlock (read 2026-11-30)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.ports import ToolSpec
-from context_assembler.providers.wire import (
-    as_list,
-    as_object,
-    as_text,
-    objects_in,
-    text_part,
-    without_nulls,
-)
-from context_assembler.transcripts.pieces import (
-    Builder,
-    Fields,
-    made_by,
-    program,
-    protocol_of,
-)
-from context_assembler.transcripts.source import Format
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, without_nulls
+from context_assembler.transcripts.pieces import Builder, Fields, pop, program, protocol_of
 
 # ---- pydantic-ai ----
 
 _FILES: Final = ("binary", "image-url", "document-url", "audio-url", "video-url")
-_INSTRUCTIONS: Final = ("system-prompt", "instruction")
 
 
 def _is_pydantic(row: JsonObject) -> bool:
-    parts = row.get("parts")
-    return row.get("kind") in ("request", "response") and isinstance(parts, list)
+    return row.get("kind") in ("request", "response") and isinstance(row.get("parts"), list)
 
 
 def _read_pydantic(builder: Builder) -> None:
     """Read `ModelMessagesTypeAdapter.dump_json`; instructions that did not change come once."""
-    told: Json = ""
+    told: Json = None
     for message in builder.rows():
-        kind, parts = message.pop("kind", None), as_list(message.pop("parts", None))
-        about = {"created_at": message.pop("timestamp", None)}
-        if kind == "request":
-            said = [message.pop("instructions", None) or told]
-            said, told = said if said[0] != told else [], said[0]
-            said += [one.get("content") for one in objects_in(parts) if _is_instruction(one)]
-            for text in said:
-                builder.add("system", builder.pieces(text), about=about)
-            parts = [one for one in parts if not _is_instruction(one)]
-            if parts or not said:
-                builder.add("user", builder.pieces(parts), about=about, kept=message)
-            continue
-        model, usage = message.pop("model_name", None), as_object(message.pop("usage", None))
-        vendor = protocol_of(message.get("provider_name"), model)
-        ends = {"stop_reason": message.pop("finish_reason", None)}
-        ends["response_id"] = message.pop("provider_response_id", None)
-        maker = made_by(vendor, model, usage, **ends)
-        for one in objects_in(parts):
-            if one.get("part_kind") == "compaction":
-                _compact_pydantic(builder, one, vendor, maker)
-        parts = [one for one in parts if as_object(one).get("part_kind") != "compaction"]
-        said = builder.pieces(parts, vendor)
-        builder.add("assistant", said, about=about, made_by=maker, kept=message)
-
-
-def _is_instruction(part: Json) -> bool:
-    return as_object(part).get("part_kind") in _INSTRUCTIONS
-
-
-def _compact_pydantic(builder: Builder, part: JsonObject, vendor: str, maker: Fields) -> None:
-    text = as_text(part.get("content"))
-    block: JsonObject = {"type": "compaction", "content": text}
-    if vendor == "openai_responses":
-        sealed = as_object(part.get("provider_details"))
-        block = without_nulls({"type": "compaction", "id": part.get("id"), **sealed})
-    opaque: JsonObject = {"type": "opaque", "provider": vendor, "block": block}
-    parts = [*([text_part(text)] if text else []), *([opaque] if maker else [])]
-    builder.compact(parts, made_by=maker)
+        is_reply = message.pop("kind", None) == "response"
+        rest: list[Json] = []
+        asked, has_more = message.pop("instructions", told), False
+        if asked != told:
+            builder.say({}, "system", asked)
+            told, has_more = asked, True
+        for part in as_list(message.pop("parts", None)):
+            kind, content = as_object(part).get("part_kind"), as_object(part).get("content")
+            if kind in ("system-prompt", "instruction"):
+                builder.say({}, "system", content)
+                has_more = True
+            elif kind == "compaction" and content:
+                builder.compact(builder.pieces(content), {})
+            else:
+                rest.append(part)
+        if rest or not has_more:
+            builder.say(message, "assistant" if is_reply else "user", rest)
 
 
 def _flat_pydantic(part: Fields) -> Iterator[Json]:
-    kind = as_text(part.pop("part_kind", part.pop("kind", None)))
-    details = as_object(part.pop("provider_details", None))
+    kind, content = part.pop("part_kind", part.pop("kind", None)), part.get("content")
+    signature = as_object(part.pop("provider_details", None)).get("thought_signature")
     if maker := part.pop("provider_name", None):
         part["vendor"] = protocol_of(maker)
     for name in ("timestamp", "identifier", "force_download", "tool_kind", "content_file_digests"):
         part.pop(name, None)
-    signature = details.get("thought_signature")
-    part = without_nulls({**part, "type": kind, "signature": part.get("signature", signature)})
-    content = part.get("content")
+    part = without_nulls({"signature": signature, **part, "type": kind})
+    listed = as_list(content) or [content]
     if kind in ("user-prompt", "file"):
-        for one in as_list(content) or [content]:
-            yield from _flat_pydantic(without_nulls(one)) if isinstance(one, Mapping) else [one]
+        for one in listed:
+            own = without_nulls(as_object(one))
+            yield from _flat_pydantic(own) if own else [one]
     elif kind == "retry-prompt" and "tool_name" in part:
         yield {**part, "type": "tool-return", "status": "error"}
+    elif kind in ("retry-prompt", "retry-feedback"):
+        yield content if isinstance(content, str) else f"{content}"
     elif kind in ("tool-return", "builtin-tool-return"):
-        part["status"] = part.pop("outcome", None)
-        listed = as_list(content) or [content]
         if any(as_object(one).get("kind") in _FILES for one in listed):
             part["parts"] = part.pop("content")
         yield part
-        yield from [{"type": "step"}] * (kind != "tool-return")
-    elif kind != "cache-point":
-        part.pop("tool_call_id", None) if kind == "retry-prompt" else None
+        yield from [{"type": "step-start"}] if kind != "tool-return" else ()
+    else:
         yield part
 
 
 # ---- LangChain and LangGraph ----
 
-_LANGCHAIN: Final = {"human": "user", "ai": "assistant", "tool": "tool", "function": "tool"}
-_LANGCHAIN_TYPES: Final = (*_LANGCHAIN, "system", "developer", "chat", "remove")
+_LANGCHAIN: Final = "human ai tool function system developer chat remove".split()
 
 
 def _langchain_fields(row: JsonObject) -> Fields:
     """Return the fields of a message as `dumpd`, `messages_to_dict` or `model_dump` keep them."""
-    held = row.get("kwargs") if "lc" in row else row.get("data", row)
-    kind: Json = as_object(held).get("type") or row.get("type")
-    if "lc" in row and kind == "constructor":
-        kind = (as_list(row.get("id")) or [""])[-1]
-    name = as_text(kind).lower().removesuffix("chunk").removesuffix("message")
-    return {**without_nulls(as_object(held)), "type": name}
+    held = as_object(row.get("kwargs") if "lc" in row else row.get("data", row))
+    name = (as_list(row.get("id")) or [""])[-1] if "lc" in row else row.get("type")
+    kind = as_text(held.get("type", name)).lower()
+    return {**without_nulls(held), "type": kind.removesuffix("chunk").removesuffix("message")}
 
 
 def _is_langchain(row: JsonObject) -> bool:
     fields = _langchain_fields(row)
-    is_one = fields["type"] in _LANGCHAIN_TYPES and "content" in fields
+    is_one = fields["type"] in _LANGCHAIN and "content" in fields
     return is_one and not row.keys() & {"uuid", "message", "subtype", "parts"}
 
 
 def _read_langchain(builder: Builder) -> None:
     for row in builder.rows():
-        message = _langchain_fields(row)
+        message = {k: held for k, held in _langchain_fields(row).items() if held not in ({}, [])}
         kind, content = message.pop("type"), message.pop("content", None)
-        role = _LANGCHAIN.get(kind) or as_text(message.pop("role", kind))
-        about, kept = {"id": message.pop("id", None)}, {k: v for k, v in message.items() if v}
         if kind == "remove":
-            builder.leave("messages to remove others", "are none of a model's; left out")
-        elif role == "tool":
-            told = {key: kept.pop(key, "") for key in ("tool_call_id", "name", "status")}
-            is_value = not isinstance(content, str | list)
-            held = {"output": content} if is_value else {"parts": content}
-            said = builder.pieces([{"type": "tool-result", **told, **held}])
-            builder.add("user", said, about=about, kept=kept)
-        elif role == "assistant":
-            _add_langchain_reply(builder, content, about, kept)
+            builder.leave("messages to remove others", "are none of a model's")
+        elif kind in ("tool", "function"):
+            told = {key: message.pop(key, "") for key in ("tool_call_id", "name", "status")}
+            held = {"parts" if isinstance(content, str | list) else "output": content}
+            builder.say(message, "tool", [{"type": "tool-result", **told, **held}])
+        elif kind == "ai":
+            meta = as_object(message.get("response_metadata"))
+            keys = ("model_name", "model", "model_provider", "stop_reason", "finish_reason")
+            told = {key: meta[key] for key in keys if key in meta}
+            builder.say(message | told, "assistant", _langchain_reply(message, content))
         else:
-            builder.add(role, builder.pieces(content), about=about, kept=kept)
+            builder.say(message, message.pop("role", kind) if kind == "chat" else kind, content)
 
 
-def _add_langchain_reply(builder: Builder, content: Json, about: JsonObject, kept: Fields) -> None:
-    meta, more = (
-        {**as_object(kept.pop(key, None))} for key in ("response_metadata", "additional_kwargs")
-    )
-    model = meta.get("model_name", meta.get("model"))
-    vendor = protocol_of(meta.get("model_provider"), model)
-    calls = [*as_list(kept.pop("tool_calls", None)), *as_list(kept.pop("invalid_tool_calls", None))]
+def _langchain_reply(message: Fields, content: Json) -> list[Json]:
+    """Return the pieces of a reply; calls stand in its text too, and bad ones in a list of their own."""
+    more = dict(as_object(message.pop("additional_kwargs", None)))
+    thought = as_text(more.pop("reasoning_content", None))
     given = objects_in(more.pop("tool_calls", None))  # as OpenAI sent them
-    calls = calls or [{**as_object(one.get("function")), "id": one.get("id")} for one in given]
-    ids = [as_object(call).get("id") for call in calls]
-    thought = [{"type": "thinking", "text": more.pop("reasoning_content", None)}]
-    said = [one for one in as_list(content) or [content] if not _is_call_of(as_object(one), ids)]
-    for call in objects_in(calls):
-        call.pop("error", None)
-        said.append({**call, "type": "tool_call"})
-    usage = as_object(kept.pop("usage_metadata", None))
-    ends = {"stop_reason": meta.get("stop_reason", meta.get("finish_reason"))}
-    maker = made_by(vendor, model, usage, response_id=meta.get("id"), **ends)
-    kept |= {"response_metadata": meta} if meta else {}
-    kept |= {"additional_kwargs": more} if more else {}
-    parts = builder.pieces([*(thought if thought[0]["text"] else []), *said], vendor)
-    builder.add("assistant", parts, about=about, made_by=maker, kept=kept)
+    calls = objects_in(message.pop("tool_calls", None)) or [
+        {"id": one.get("id"), **as_object(one.get("function"))} for one in given
+    ]
+    calls += objects_in(message.pop("invalid_tool_calls", None))
+    message |= {"additional_kwargs": more} if more else {}
+    ids = [call.get("id") for call in calls]
+    listed = [*as_list(content)] if isinstance(content, list) else [content or ""]
+    said = [one for one in listed if _id_of_call(as_object(one)) not in ids]
+    asked = [{**call, "type": "tool_call", "error": None} for call in calls]
+    return [*([{"type": "thinking", "text": thought}] if thought else []), *said, *asked]
 
 
-def _is_call_of(block: JsonObject, ids: list[Json]) -> bool:
+def _id_of_call(block: JsonObject) -> Json:
     is_call = block.get("type") in ("tool_use", "tool_call", "function_call")
-    return is_call and block.get("call_id", block.get("id")) in ids
+    return block.get("call_id", block.get("id")) if is_call else block
 
 
 def _flat_langchain(block: Fields) -> Iterator[Json]:
-    block.pop("index", None)
-    extras = as_object(block.pop("extras", None))
-    if block.get("type") == "image_url":
+    kind = block.get("type")
+    if kind == "image_url":
         held = block.pop("image_url", None)
         block |= {"type": "image", "url": as_object(held).get("url", held)}
-    block.pop("source_type", None)
-    yield {**extras, **block}
+    elif kind == "reasoning" and "summary" in block:  # an item of OpenAI's
+        thoughts = [as_text(one.get("text")) for one in objects_in(block.pop("summary"))]
+        block |= {"text": "\n\n".join(thoughts), "signature": block.pop("encrypted_content", None)}
+        block["vendor"] = "openai_responses"
+    for key in ("index", "source_type"):
+        block.pop(key, None)
+    yield {**as_object(block.pop("extras", None)), **as_object(block.pop("source", None)), **block}
 
 
 # ---- the AI SDK (Vercel) ----
 
 _VERCEL: Final = ("tool-call", "tool-result", "reasoning", "redacted-reasoning")
-_SHOWN: Final = ("source", "source-url", "source-document", "data-", "tool-approval-")
-_ROLES: Final = ("system", "user", "assistant", "tool", "data")
 _SIGNED: Final = {
-    "signature": "signature",
     "reasoningEncryptedContent": "signature",
-    "itemId": "id",
     "thoughtSignature": "signature",
     "redactedData": "redacted",
+    "itemId": "id",
 }
 
 
 def _is_vercel(row: JsonObject) -> bool:
     """Whether a message is a UI message, or a model message; plain ones are anybody's."""
     held, content = row.get("parts"), row.get("content")
-    if row.get("role") not in _ROLES or row.keys() & {"tool_calls", "info", "type", "created"}:
+    is_said = row.get("role") in ("system", "user", "assistant", "tool", "data")
+    if not is_said or row.keys() & {"tool_calls", "info", "type", "created"}:
         return False
     if held is not None or "toolInvocations" in row:
         return all(as_text(as_object(one).get("type")) for one in as_list(held))
@@ -221,8 +174,9 @@ def _is_vercel(row: JsonObject) -> bool:
 def _is_vercel_piece(piece: JsonObject) -> bool:
     kind = as_text(piece.get("type"))
     is_file = kind in ("file", "image") and bool(piece.keys() & {"mediaType", "image", "mimeType"})
-    is_approval = kind.startswith("tool-approval-")
-    return kind in _VERCEL or is_approval or (is_file and "source" not in piece)
+    return (
+        kind in _VERCEL or kind.startswith("tool-approval-") or (is_file and "source" not in piece)
+    )
 
 
 def _marks_vercel(row: JsonObject) -> bool:
@@ -233,18 +187,15 @@ def _marks_vercel(row: JsonObject) -> bool:
 def _read_vercel(builder: Builder) -> None:
     for message in builder.rows():
         role, content = message.pop("role", None), message.pop("content", None)
-        about = {"id": message.pop("id", None), "created_at": message.pop("createdAt", None)}
         calls = [{"toolInvocation": call} for call in as_list(message.pop("toolInvocations", None))]
-        pieces = message.pop("parts", None)
-        if pieces is None:
-            pieces = [*(as_list(content) or [content]), *calls]
-        shown = as_list(message.pop("experimental_attachments", None))
-        pieces = [*as_list(pieces), *({"type": "file", **as_object(one)} for one in shown)]
-        if role not in _ROLES or role == "data":
-            builder.leave("role", f"is {role!r:.40}, which no model gets", is_known=role == "data")
-            continue
-        said = builder.pieces(pieces)
-        builder.add("user" if role == "tool" else role, said, about=about, kept=message)
+        listed = [*as_list(content)] if isinstance(content, list) else [content]
+        pieces = message.pop("parts", [*listed, *calls])
+        shown = objects_in(message.pop("experimental_attachments", None))
+        pieces = [*as_list(pieces), *({**one, "type": "file"} for one in shown)]
+        if role == "data":
+            builder.leave("messages of role data", "are the client's own")
+        else:
+            builder.say(message, role, pieces)
 
 
 def _flat_vercel(part: Fields) -> Iterator[Json]:
@@ -255,168 +206,132 @@ def _flat_vercel(part: Fields) -> Iterator[Json]:
         for vendor, held in as_object(part.pop(name, None)).items():
             signed["vendor"] = protocol_of(vendor)
             signed |= {_SIGNED.get(key, key): value for key, value in as_object(held).items()}
-    if kind.startswith(_SHOWN):
-        return
     state = part.pop("state", None)
-    if "toolCallId" not in part:
-        details = [{"type": "thinking", **one} for one in objects_in(part.pop("details", None))]
-        if details:  # of version 4, for Claude
-            own = (
-                {**one, "vendor": "anthropic", "redacted": one.pop("data", None)} for one in details
-            )
-            yield from own
-            return
-        if kind in ("file", "image"):
-            held = part.pop("data", part.pop("image", None))
-            inner = as_object(held)
-            part["data"] = inner.get("data", inner.get("url", held))
-        yield {**part, **signed}
-    elif kind == "tool-result":
-        output = part.pop("output", part.pop("result", None))
-        inner = as_object(output)
-        told = as_text(inner.get("type"))
-        if told == "content":
-            part["parts"] = inner.get("value")
-        elif told == "execution-denied":
-            part |= {"output": inner.get("reason", "The user refused this call."), "isError": True}
-        elif "value" in inner and told.endswith(("text", "json")):
-            part["output"] = inner["value"]
+    if kind == "tool-result":
+        held = pop(part, "output")
+        inner = as_object(held)
+        told, value = as_text(inner.get("type")), inner.get("value", inner.get("reason"))
+        if told in ("text", "json", "error-text", "error-json", "execution-denied"):
+            failed = told[:1] == "e" or part.get("isError")
+            part |= {"output": value or "", "isError": failed}
         else:
-            part["output"] = output
-        yield {**part, "status": told.partition("-")[0]}
-    else:
-        named = part if "toolName" in part else {**part, "toolName": kind.removeprefix("tool-")}
-        keys = ("toolCallId", "toolName")
-        call = {key: named[key] for key in (*keys, "input", "args", "rawInput") if key in named}
-        yield {**call, "type": "tool-call", **{k: v for k, v in signed.items() if k != "id"}}
+            part |= {"parts": value} if told == "content" else {"output": held}
+        yield part
+    elif "toolCallId" in part and not kind.startswith("tool-approval-"):
+        about = {"toolCallId": part["toolCallId"]}
+        about["toolName"] = part.get("toolName", kind.removeprefix("tool-"))
+        signed.pop("id", None)
+        yield {"type": "tool-call", **about, "input": pop(part, "arguments"), **signed}
         if state in ("output-available", "output-error", "output-denied", "result"):
-            held = {
-                key: named[key] for key in (*keys, "output", "result", "errorText") if key in named
-            }
-            denied = {"isError": True} if state == "output-denied" else {}
-            yield {"type": "tool-result", **held, **denied}
+            failed = state in ("output-error", "output-denied")
+            yield {"type": "tool-result", **about, "output": pop(part, "output"), "isError": failed}
+    elif details := objects_in(part.pop("details", None)):  # of version 4, for Claude
+        for one in details:
+            yield {**one, "type": "thinking", "vendor": "anthropic"}
+    else:
+        held = part.pop("image", part.get("data"))
+        inner = as_object(held)
+        part |= {"data": inner.get("data", inner.get("url", held))} if held else {}
+        yield {**part, **signed}
 
 
 # ---- LlamaIndex ----
 
-_LLAMA_ROLES: Final = {
-    **dict.fromkeys(("assistant", "chatbot", "model"), "assistant"),
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "tool": "tool",
-    "function": "tool",
-}
-
 
 def _is_llama(row: JsonObject) -> bool:
     blocks = row.get("blocks")
-    if as_text(row.get("role")) not in _LLAMA_ROLES or "type" in row:
+    if "role" not in row or "type" in row:
         return False
-    is_old = "additional_kwargs" in row and "content" in row
-    return all("block_type" in as_object(one) for one in as_list(blocks)) if blocks else is_old
+    if blocks:
+        return all("block_type" in as_object(one) for one in as_list(blocks))
+    return "additional_kwargs" in row and ("content" in row or blocks == [])
 
 
 def _read_llama(builder: Builder) -> None:
     for message in builder.rows():
-        role = _LLAMA_ROLES.get(as_text(message.pop("role", None)), "")
-        more = {**as_object(message.pop("additional_kwargs", None))}
+        role, more = (
+            message.pop("role", None),
+            dict(as_object(message.pop("additional_kwargs", {}))),
+        )
         content = message.pop("blocks", message.pop("content", None))
-        if role == "tool":
+        listed = [*as_list(content)] if isinstance(content, list) else [content]
+        if role in ("tool", "function"):
             told = {key: more.pop(key, "") for key in ("tool_call_id", "name")}
-            content = [{"type": "tool-result", **told, "parts": content}]
-        known = [one.get("tool_call_id") for one in objects_in(content)]
-        pieces = [*(as_list(content) or [content])]
+            listed = [{"type": "tool-result", **told, "parts": listed}]
+        known = [one.get("tool_call_id") for one in objects_in(listed)]
         for call in objects_in(more.pop("tool_calls", None)):
             if call.get("id") not in known:
-                asked = {**as_object(call.get("function")), "id": call.get("id")}
-                pieces.append({"type": "tool_call", **asked})
-        said = builder.pieces(pieces)
-        builder.add("user" if role == "tool" else role, said, kept={**message, **more})
+                asked = as_object(call.get("function"))
+                listed.append({"type": "tool_call", **asked, "id": call.get("id")})
+        builder.say(message | more, role, listed)
 
 
 def _flat_llama(block: Fields) -> Iterator[Json]:
-    kind = block.get("type") or block.pop("block_type", None)
-    more = as_object(block.pop("additional_information", None))
-    told: Fields = {"type": kind}
-    if signature := as_text(more.get("signature")):
-        told |= {"signature": signature, "vendor": "anthropic"}
+    kind = as_text(block.pop("block_type", block.get("type")))
+    signature = as_object(block.pop("additional_information", None)).get("signature")
+    block |= {"signature": signature, "vendor": "anthropic"} if signature else {}
     if form := block.pop("format", None):
-        told["mime_type"] = f"{kind}/{form}"
-    for name in ("image_mimetype", "document_mimetype", "video_mimetype"):
-        if name in block:
-            told["mime_type"] = block.pop(name)
+        block["mime_type"] = f"audio/{form}"
+    media_type = block.pop(f"{kind}_mimetype", None)
     block.pop("num_tokens", None)
-    yield {**block, **told}
+    yield (
+        {"mime_type": media_type, **block, "type": kind} if media_type else {**block, "type": kind}
+    )
 
 
 # ---- Bedrock Converse ----
 
-_BEDROCK: Final = {
-    "text": "text",
-    "toolUse": "toolUse",
-    "toolResult": "toolResult",
-    "json": "json",
-    "reasoningContent": "thinking",
-    "citationsContent": "",
-    "cachePoint": "",
-    "guardContent": "",
-    "searchResult": "",
-    **{name: name for name in ("image", "document", "video", "audio")},
-}
-_MEDIA_TYPES: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
+_BEDROCK: Final = frozenset(
+    "text image document video audio toolUse toolResult guardContent cachePoint reasoningContent "
+    "citationsContent searchResult".split()
+)
+_MEDIA: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
 
 
 def _is_bedrock(row: JsonObject) -> bool:
     blocks = as_list(row.get("content"))
-    is_all = all(_BEDROCK.keys() >= (as_object(one) or {"?": 0}).keys() for one in blocks)
+    is_all = all(_BEDROCK.issuperset(as_object(one) or "?") for one in blocks)
     return row.get("role") in ("user", "assistant") and bool(blocks) and is_all
 
 
 def _read_bedrock(builder: Builder) -> None:
-    request = builder.reading.head
-    model = request.get("modelId")
-    vendor = protocol_of(model or "claude")
-    specs = objects_in(as_object(request.get("toolConfig")).get("tools"))
+    head = builder.reading.head
+    specs = objects_in(as_object(head.get("toolConfig")).get("tools"))
+    listed = [as_object(one.get("toolSpec")) for one in specs]
     builder.reading.tools = tuple(
         ToolSpec(
             name=as_text(spec.get("name")),
             description=as_text(spec.get("description")),
             input_schema=as_object(as_object(spec.get("inputSchema")).get("json")),
         )
-        for one in specs
-        if (spec := as_object(one.get("toolSpec")))
+        for spec in listed
+        if spec
     )
-    if system := builder.pieces(request.get("system")):
-        builder.add("system", system)
+    if system := builder.pieces(head.get("system")):
+        builder.append("system", {"parts": system}, {})
+    model = head.get("modelId")
     for message in builder.rows():
-        role, content = as_text(message.pop("role", None)), message.pop("content", None)
-        maker = made_by(vendor, model, {}) if role == "assistant" else None
-        builder.add(role, builder.pieces(content, vendor), made_by=maker, kept=message)
+        about = {"model": model} if model else {"provider": "claude"}
+        builder.say({**message, **about}, message.pop("role", None), message.pop("content", None))
 
 
 def _flat_bedrock(block: Fields) -> Iterator[Json]:
     if "type" in block:
         yield block
         return
-    for name, held in block.items():
-        inner = {**as_object(held)}
-        kind = _BEDROCK.get(name)
-        if name == "text":
-            yield held
-        elif name == "json":
-            yield {"type": "text", "text": held if isinstance(held, str) else ""}
-        elif name == "toolUse":
-            yield {**inner, "type": kind}
-        elif name == "toolResult":
-            yield {**inner, "type": kind, "parts": inner.pop("content", None)}
-        elif name == "reasoningContent":
-            told = as_object(inner.pop("reasoningText", None))
-            yield {"type": kind, **told, "redacted": inner.pop("redactedContent", None)}
+    for kind, held in block.items():
+        inner = dict(as_object(held))
+        if kind in ("text", "json"):
+            yield held if isinstance(held, str) else {"type": "text", "text": held}
+        elif kind == "toolResult":
+            yield {"type": kind, "parts": inner.pop("content", None), **inner}
+        elif kind == "reasoningContent":
+            told = as_object(inner.get("reasoningText"))
+            yield {"type": "thinking", "redacted": inner.get("redactedContent"), **told}
         elif kind in ("image", "document", "video", "audio"):
-            source, form = as_object(inner.pop("source", None)), as_text(inner.pop("format", ""))
-            media_type = _MEDIA_TYPES.get(form, f"{kind}/{form}")
+            source, form = as_object(inner.pop("source", None)), as_text(inner.pop("format", None))
             url = as_object(source.get("s3Location")).get("uri")
+            media_type = _MEDIA.get(form, f"{kind}/{form}")
             yield {
                 "type": kind,
                 "mime_type": media_type,
@@ -424,23 +339,20 @@ def _flat_bedrock(block: Fields) -> Iterator[Json]:
                 "url": url,
                 **inner,
             }
-        elif name == "citationsContent":
+        elif kind == "citationsContent":
             yield from as_list(inner.get("content"))
-        elif name != "cachePoint":
-            yield {"type": name}
+        else:
+            yield {**inner, "type": kind}
 
 
-FRAMEWORK_FORMATS: Final[Mapping[str, Format]] = {
+FRAMEWORK_FORMATS: Final = {
     "pydantic_ai": program("pydantic_ai", _is_pydantic, _read_pydantic, _flat_pydantic),
     "langchain": program(
         "langchain",
         _is_langchain,
         _read_langchain,
         _flat_langchain,
-        keys=(
-            *("messages", "values.messages", "channel_values.messages"),
-            "checkpoint.channel_values.messages",
-        ),
+        "messages values.messages channel_values.messages checkpoint.channel_values.messages",
     ),
     "vercel_ai": program("vercel_ai", _is_vercel, _read_vercel, _flat_vercel, marks=_marks_vercel),
     "llama_index": program("llama_index", _is_llama, _read_llama, _flat_llama),

@@ -1,51 +1,61 @@
 """Parts and events as the readers of other programs' formats make them.
 
-Messages of other programs consist of few kinds of pieces under many names: text, reasoning, calls,
-results and files. A reader brings a piece into one level, with its kind as `type`; here it becomes a
-stored part. What is left of a message is kept as metadata; what is left of a piece is reported.
+Messages of other programs hold a few kinds of pieces under many names: text, reasoning, calls, results
+and files. A reader brings each piece to one level, with its kind as `type`; here it becomes a stored
+part. What is left of a message is kept as metadata; what is left of a piece is reported.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, Final
 
 from context_assembler.events import Body, Json, JsonObject, compact_json
 from context_assembler.providers import wire
 from context_assembler.providers.wire import as_list, as_object, as_text, text_part, without_nulls
-from context_assembler.transcripts.source import Format, Reading, Row, Rows
+from context_assembler.transcripts.source import Format, Reading, Row
 
 Fields = dict[str, Json]
-Flatten = Callable[[Fields], Iterable[Json]]  # pieces on one level; texts are pieces as well
+Flatten = Callable[[Fields], Iterable[Json]]  # a piece as pieces on one level; texts are pieces too
 
-STEP: Final[JsonObject] = {
-    "type": "step"
-}  # what stands behind it was said after the results before
-_KINDS: Final = {
-    kind: name
-    for name, kinds in {
-        "text": "text text-plain input_text output_text text-content retry-prompt",
-        "thinking": "thinking reasoning redacted_thinking redactedThinking redacted-reasoning",
-        "call": "tool-call toolCall tool_call tool_use toolUse builtin-tool-call function_call",
-        "result": "tool-result toolResult tool-return builtin-tool-return",
-        "file": "image file document audio video binary image-url document-url audio-url video-url",
-        "step": "step-start step",
-    }.items()
-    for kind in kinds.split()
-}
-# By what is meant: how programs call the field. A field stands in one place of a piece.
+
+def _by_name(**names: str) -> dict[str, str]:
+    return {name: meant for meant, listed in names.items() for name in listed.split()}
+
+
+_ROLES: Final = _by_name(
+    user="user human tool function toolResult custom hookMessage bashExecution branchSummary",
+    assistant="assistant ai model chatbot",
+    system="system developer",
+)
+_KINDS: Final = _by_name(
+    text="text text-plain input_text output_text text-content",
+    thinking="thinking reasoning redacted_thinking redactedThinking redacted-reasoning redacted",
+    call="tool-call toolCall tool_call tool_use toolUse builtin-tool-call function_call",
+    result="tool-result toolResult tool-return builtin-tool-return",
+    file="image file document audio video binary media image-url document-url audio-url video-url "
+    "file-url image-data file-data",
+    step="step-start",
+    own="cache-point cachePoint source source-url source-document step-finish snapshot patch agent "
+    "retry subtask toolConfirmationRequest actionRequired systemNotification conversationCompacted",
+)
+# What programs call a field, by what is meant; a piece has one of them.
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "id": ("toolCallId", "tool_call_id", "toolUseId", "callID", "call_id", "id"),
+    "call": ("toolCallId", "tool_call_id", "toolUseId", "callID", "call_id", "id"),
     "name": ("toolName", "tool_name", "name", "tool"),
     "arguments": ("input", "args", "arguments", "tool_kwargs", "rawInput"),
     "text": ("text", "thinking", "reasoning", "content"),
-    "signature": ("signature", "thinkingSignature", "thoughtSignature", "textSignature"),
+    "signature": ("signature", "thinkingSignature", "thoughtSignature"),
     "output": ("output", "result", "content", "errorText"),
+    "failure": ("status", "outcome", "isError", "is_error"),
     "media_type": ("mediaType", "mimeType", "mime_type", "media_type", "mime", "contentType"),
     "data": ("data", "base64", "image", "audio", "video"),
     "url": ("url", "path"),
     "title": ("filename", "title", "name"),
-}
-_COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "time": ("timestamp", "createdAt", "created"),
+    "provider": ("provider_name", "api", "provider", "providerID", "model_provider"),
+    "model": ("model_name", "model", "modelID", "modelId"),
+    "usage": ("usage", "tokens", "usage_metadata"),
+    "stop_reason": ("finish_reason", "stop_reason", "stopReason", "finish"),
+    "response_id": ("provider_response_id", "response_id"),
     "input_tokens": ("input_tokens", "input"),
     "output_tokens": ("output_tokens", "output"),
     "cache_read_tokens": (
@@ -58,23 +68,29 @@ _COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
     "cache_write_tokens": ("cache_write_tokens", "cacheWrite", "cache_creation", "write"),
     "reasoning_tokens": ("output_reasoning_tokens", "reasoning_output_tokens", "reasoning"),
 }
-_FAILED: Final = ("error", "failed", "denied", "interrupted", "retried")
+_FAILURES: Final = (True, "error", "failed", "denied", "interrupted", "retried")
 _IN_RESULTS: Final = ("text", "image", "document", "opaque")
-_PROTOCOLS: Final = {
-    **dict.fromkeys(("openrouter", "completions"), "openai_chat"),
-    **dict.fromkeys(("anthropic", "claude"), "anthropic"),
-    **dict.fromkeys(("google", "gemini"), "gemini"),
-    **dict.fromkeys(("openai", "azure", "codex"), "openai_responses"),
-}
+_PROTOCOLS: Final = _by_name(
+    openai_chat="openrouter completions",
+    anthropic="anthropic claude",
+    gemini="google gemini",
+    openai_responses="openai azure codex",
+)
+_STEP: Final[JsonObject] = {"type": "step"}  # what follows was said after the results before it
+
+
+def pop(fields: Fields, meant: str) -> Json:
+    """Take a field out of the others, by what is meant."""
+    name = next((name for name in _NAMES[meant] if name in fields), "")
+    return fields.pop(name, None)
 
 
 class Builder:
     """The events of one transcript in the making; what has no place is reported with its line."""
 
     def __init__(self, reading: Reading, name: str, flatten: Flatten) -> None:
-        self.reading = reading
+        self.reading, self.row = reading, Row(0, None, {})
         self._name, self._flatten = name, flatten
-        self.row = Row(0, None, {})
         self._ids = set[str]()
         self._is_damaged = False  # whether something in the row could not be read
 
@@ -92,99 +108,100 @@ class Builder:
 
     def leave(self, what: str, reason: str, *, is_known: bool = True) -> None:
         """List the row as left out."""
-        self.reading.leave(self.row, what, reason, is_known=is_known)
-
-    def use(self) -> None:
-        """Count the row as read."""
-        self.reading.use(self.row)
+        self.reading.leave(self.row, what, f"{reason}; left out", is_known=is_known)
 
     # -- parts --
 
-    def take(self, fields: Fields, meant: str, *, is_needed: bool = False) -> str:
-        """Take a text, by what is meant, out of the other fields; report any other value."""
-        name = next((name for name in _NAMES.get(meant, ()) if name in fields), meant)
-        value = fields.pop(name, None)
-        if not isinstance(value, str) and (is_needed or value is not None):
-            self.note(name, "is missing" if value is None else f"is no text ({value!r:.40})")
-        return value if isinstance(value, str) else ""
-
     def pieces(self, content: Json, vendor: str = "openai_chat") -> list[JsonObject]:
         """Return text, or a list of texts and pieces, as parts; report what is unknown."""
-        if content is not None and not isinstance(content, str | Mapping | list | tuple):
-            self.note("content", f"is neither text nor a list ({content!r:.40}); left out")
+        listed: list[Json] = [*as_list(content)] if isinstance(content, list) else [content]
         parts: list[JsonObject] = []
-        for given in as_list(content) or [content] * bool(content):
-            flat = self._flatten(without_nulls(given)) if isinstance(given, Mapping) else [given]
-            for piece in flat:
+        for given in listed if content is not None else ():
+            own = as_object(given)
+            for piece in self._flatten(without_nulls(own)) if own else [given]:
                 fields = without_nulls(as_object(piece))
                 kind = as_text(fields.pop("type", None))
+                name = _KINDS.get(kind, "own" * kind.startswith(("data-", "tool-approval-")))
                 if isinstance(piece, str):
                     parts += [text_part(piece)] if piece else []
-                elif kind in _KINDS:
-                    parts += self._piece(_KINDS[kind], kind, fields, vendor)
+                elif name == "own":
+                    self._count(f"{kind} parts", "are the client's own; left out")
+                elif name:
+                    parts += self._piece(name, kind, fields, vendor)
                     if fields:
                         what = f"fields of {kind} parts ({', '.join(sorted(fields))})"
-                        self.reading.issues.count(what, "have no place; left out", self.row.line)
+                        self._count(what, "have no place; left out")
                 else:
                     what = kind or next(iter(fields), piece)
                     self.note("content", f"holds {what!r:.40}, which has no place; left out")
         return parts
 
+    def _count(self, what: str, reason: str) -> None:
+        self.reading.issues.count(what, reason, self.row.line)
+
+    def _text(self, fields: Fields, meant: str, *, is_needed: bool = False) -> str:
+        """Take a text out of the fields of a piece; report any other value."""
+        value = pop(fields, meant)
+        if not isinstance(value, str) and (is_needed or value is not None):
+            self.note(meant, "is missing" if value is None else f"is no text ({value!r:.40})")
+        return as_text(value)
+
     def _piece(self, name: str, kind: str, fields: Fields, vendor: str) -> list[JsonObject]:
         vendor = as_text(fields.pop("vendor", None)) or vendor
         if name == "step":
             fields.clear()
-            return [STEP]
-        if name == "file":
-            return self._file(kind, fields)
-        if name == "result":
-            return self._result(fields, vendor)
-        signature = self.take(fields, "signature")
+            return [_STEP]
+        if name in ("file", "result"):
+            return self._file(kind, fields) if name == "file" else [self._result(fields, vendor)]
+        signature = self._text(fields, "signature")
         signed = {"signature": signature} if signature and vendor == "gemini" else {}
         if name == "text":
-            text = self.take(fields, "text", is_needed=True)
+            text = self._text(fields, "text", is_needed=True)
             return [{**text_part(text), **signed}] if text else []
         if name == "thinking":
-            redacted = self.take(fields, "redacted")
-            text = self.take(fields, "text", is_needed=not (redacted or signature))
-            return _thinking(text, vendor, signature, self.take(fields, "id"), redacted)
-        call_id = self.take(fields, "id", is_needed=True)
-        given = next((fields.pop(key) for key in _NAMES["arguments"] if key in fields), None)
+            sealed = as_text(fields.pop("redacted", None)) or as_text(fields.pop("data", None))
+            text = self._text(fields, "text", is_needed=not (sealed or signature))
+            own_id = fields.pop("id", None)
+            return _thinking(text, "anthropic" if sealed else vendor, signature, sealed, own_id)
+        call_id = self._text(fields, "call", is_needed=True)
         warnings: list[str] = []
-        call = wire.read_call(call_id, self.take(fields, "name", is_needed=True), given, warnings)
+        called = self._text(fields, "name", is_needed=True)
+        call = wire.read_call(call_id, called, pop(fields, "arguments"), warnings)
         for warning in warnings:
             self.note("arguments", warning)
         return [{**call, **signed}]
 
-    def _result(self, fields: Fields, vendor: str) -> list[JsonObject]:
+    def _result(self, fields: Fields, vendor: str) -> JsonObject:
         """Return the result of a call: of `parts`, or of a value, which becomes text or JSON."""
-        part: Fields = {"type": "tool_result", "call_id": self.take(fields, "id", is_needed=True)}
-        told = {fields.pop(key, None) is True for key in ("isError", "is_error")}
-        is_error = True in told or fields.pop("status", "") in _FAILED or "errorText" in fields
+        part: Fields = {
+            "type": "tool_result",
+            "call_id": self._text(fields, "call", is_needed=True),
+        }
+        is_error = pop(fields, "failure") in _FAILURES or "errorText" in fields
         if "parts" in fields:
             content = self.pieces(fields.pop("parts"), vendor)
         else:
-            output = next((fields.pop(key) for key in _NAMES["output"] if key in fields), "")
-            said = output if isinstance(output, str) else compact_json(output)
+            output = pop(fields, "output")
+            said = output if isinstance(output, str | None) else compact_json(output)
             content = [text_part(said)] if said else []
         part["content"] = [one for one in content if one["type"] in _IN_RESULTS]
         if len(part["content"]) < len(content):
             self.note("content", "of a result holds what no result has; left out")
-        name = self.take(fields, "name")
         part |= {"is_error": True} if is_error else {}
-        return [part | ({"tool_name": name} if name else {})]
+        name = self._text(fields, "name")
+        return part | ({"tool_name": name} if name else {})
 
     def _file(self, kind: str, fields: Fields) -> list[JsonObject]:
         from context_assembler.providers.media import begins_as, media_of
 
-        media_type, title = self.take(fields, "media_type"), self.take(fields, "title")
-        data, url = self.take(fields, "data"), self.take(fields, "url")
+        media_type, title, data, url = (
+            self._text(fields, meant) for meant in ("media_type", "title", "data", "url")
+        )
         if data.startswith(("http:", "https:", "data:")):
             data, url = "", data
         if "/" not in media_type or media_type.endswith("*"):
-            kind = media_type.partition("/")[0] or kind
-            media_type = begins_as(data)
-        kind = "image" if f"{media_type} {kind}".lstrip().startswith("image") else "file"
+            kind, media_type = media_type.partition("/")[0] or kind, begins_as(data)
+        kind = "image" if f"{media_type or kind}".startswith("image") else "file"
         about = {"type": kind, "media_type": media_type, "data": data, "url": url}
         part = media_of({**about, "filename": title}, "")
         if part is None:
@@ -193,119 +210,99 @@ class Builder:
 
     # -- events --
 
-    def add(
-        self,
-        role: str,
-        parts: Iterable[JsonObject],
-        *,
-        about: JsonObject | None = None,
-        made_by: Fields | None = None,
-        kept: JsonObject | None = None,
-        origin: str = "",
-    ) -> None:
+    def say(self, message: Fields, role: Json, content: Json, *, origin: str = "") -> None:
         """Append the events of a message: what a role said, and every result.
 
         Results stand in front of what the user says next to them, and behind what a model said. Of
         a reply with several steps the last one has the usage.
         """
-        kind = role if role in ("user", "assistant") else "system"
+        kind = _ROLES.get(as_text(role))
+        if kind is None:
+            self.leave("role", f"is {role!r:.40}, which is unknown", is_known=False)
+            return
+        about = {"id": message.pop("id", None), "created_at": pop(message, "time")}
+        told = {meant: pop(message, meant) for meant in ("stop_reason", "response_id")}
+        provider, model, usage = (pop(message, name) for name in ("provider", "model", "usage"))
+        vendor = protocol_of(provider, model)
+        maker = made_by(vendor, model, as_object(usage), **told) if kind == "assistant" else {}
         steps: list[list[JsonObject]] = [[]]
-        for part in parts:
-            if part is STEP:
+        for part in self.pieces(content, vendor):
+            if part is _STEP:
                 steps.append([])
             else:
                 steps[-1].append(part)
         made: list[tuple[str, Body]] = []
         for step in steps:
             said = [part for part in step if part["type"] != "tool_result"]
-            body: Body = {"parts": said, "origin": origin} if origin else {"parts": said}
             answers = [("tool_result", {"parts": [p]}) for p in step if p["type"] == "tool_result"]
+            body: Body = {"parts": said, "origin": origin} if origin else {"parts": said}
+            body |= {"made_by": {k: v for k, v in maker.items() if k != "usage"}} if maker else {}
             spoken = [(kind, body)] if said else []
             made += spoken + answers if kind == "assistant" else answers + spoken
         if not made:
-            what, reason = f"messages of role {role}", "hold nothing for a model; left out"
-            self.leave(what, reason, is_known=not self._is_damaged)
-        replies = (
-            [body for event_type, body in made if event_type == "assistant"] if made_by else []
-        )
-        for reply in replies:
-            hidden = None if reply is replies[-1] else "usage"
-            reply["made_by"] = {k: v for k, v in as_object(made_by).items() if k != hidden}
-        if made and kept:
-            made[0][1]["metadata"] = {self._name: dict(kept)}
+            reason = "hold nothing for a model"
+            self.leave(f"messages of role {role}", reason, is_known=not self._is_damaged)
+            return
+        replies = [body for event_type, body in made if event_type == "assistant"]
+        if maker and replies:
+            replies[-1]["made_by"] = maker
+        if message:
+            made[0][1]["metadata"] = {self._name: message}
         for event_type, body in made:
             self.append(event_type, body, about)
 
-    def append(self, event_type: str, body: Body, about: JsonObject | None = None) -> None:
+    def append(self, event_type: str, body: Body, about: JsonObject) -> None:
         """Append one event with `id` and `created_at`; an id that is taken gets a number."""
-        told = about or {}
-        free, number = as_text(told.get("id")), 1
+        free = own = as_text(about.get("id"))
+        number = 1
         while free in self._ids:
             number += 1
-            free = f"{as_text(told.get('id'))}#{number}"
+            free = f"{own}#{number}"
         self._ids |= {free} if free else set()
-        self.reading.add(self.row, event_type, body, id=free, created_at=told.get("created_at"))
+        self.reading.add(self.row, event_type, body, id=free, created_at=about.get("created_at"))
 
     def compact(
-        self,
-        parts: list[JsonObject],
-        about: JsonObject | None = None,
-        *,
-        last_seq: int | None = None,
-        made_by: Fields | None = None,
+        self, parts: list[JsonObject], about: JsonObject, last_seq: int | None = None, **body: Json
     ) -> None:
         """Append a compaction of all events so far, or of those up to a number.
 
-        Without parts, what follows it stands for what it covers.
+        The system prompt stays. Without parts, what follows stands for what is covered.
         """
-        last_seq = len(self.reading.events) if last_seq is None else last_seq
-        if last_seq > 0:
-            body: Body = {"parts": parts, "covers": {"first_seq": 1, "last_seq": last_seq}}
-            body |= {"made_by": made_by} if made_by else {}
+        kinds = [event_type for event_type, *_ in self.reading.events]
+        last_seq = len(kinds) if last_seq is None else last_seq
+        first_seq = next((at for at, kind in enumerate(kinds, 1) if kind != "system"), 1)
+        if last_seq >= first_seq:
+            body |= {"parts": parts, "covers": {"first_seq": first_seq, "last_seq": last_seq}}
+            body |= {} if parts else {"metadata": {"replaced_by": self._name}}
             self.append("compaction", {**body, "origin": "model"}, about)
         elif parts:  # what it covers is in another file
             self.append("user", {"parts": parts}, about)
+        self.reading.use(self.row)
 
 
 def _thinking(
-    text: str, protocol: str, signature: str, own_id: str, redacted: str
+    text: str, protocol: str, signature: str, sealed: str, own_id: Json
 ) -> list[JsonObject]:
     """Return reasoning; signed by a vendor it is that vendor's own block."""
-    block: JsonObject = {}
-    if protocol == "anthropic" and signature:
-        block = {"type": "thinking", "thinking": text, "signature": signature}
-    elif redacted:
-        block, protocol = {"type": "redacted_thinking", "data": redacted}, "anthropic"
-    elif protocol == "gemini" and signature:
-        block = {"text": text, "thought": True, "thoughtSignature": signature}
-    elif protocol == "openai_responses" and signature:
-        summary = [{"type": "summary_text", "text": text}] if text else []
-        block = {"type": "reasoning", "summary": summary, "encrypted_content": signature}
-        block |= {"id": own_id} if own_id else {}
-    if block:
-        return read_native(protocol, block)
-    return [{"type": "thinking", "text": text, "provider": protocol}] if text else []
-
-
-def read_native(protocol: str, block: JsonObject) -> list[JsonObject]:
-    """Return the parts that a provider's own reader makes of a block of a reply."""
-    module: Any = import_module(f"context_assembler.providers.{protocol}")
-    role, key = ("model", "parts") if protocol == "gemini" else ("assistant", "content")
-    read = module.read_messages(
-        [block if protocol == "openai_responses" else {"role": role, key: [block]}]
-    )
-    return [part for _, body in read for part in body["parts"]]
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    item = {"type": "reasoning", "id": own_id, "summary": summary, "encrypted_content": signature}
+    blocks: dict[str, Fields] = {
+        "anthropic": {"type": "thinking", "thinking": text, "signature": signature},
+        "gemini": {"text": text, "thought": True, "thoughtSignature": signature},
+        "openai_responses": without_nulls(item),
+    }
+    block = {"type": "redacted_thinking", "data": sealed} if sealed else blocks.get(protocol)
+    part: Fields = {"type": "thinking", "provider": protocol} | ({"text": text} if text else {})
+    is_own = bool(signature or sealed) and block is not None
+    return [part | {"block": block}] if is_own else [part] if text else []
 
 
 def protocol_of(*names: Json) -> str:
     """Return the protocol of whom signs blocks, by the name of an API, a provider or a model."""
-    known = (
-        protocol
-        for name in names
-        for said, protocol in _PROTOCOLS.items()
-        if said in as_text(name).lower()
+    told = (as_text(name).lower() for name in names)
+    return next(
+        (_PROTOCOLS[one] for name in told for one in _PROTOCOLS if one in name), "openai_chat"
     )
-    return next(known, "openai_chat")
 
 
 def made_by(protocol: str, model: Json, usage: JsonObject, **more: Json) -> Fields:
@@ -318,11 +315,9 @@ def made_by(protocol: str, model: Json, usage: JsonObject, **more: Json) -> Fiel
     flat = dict(usage)
     for held in usage.values():
         flat |= as_object(held)
-    counts = {
-        key: next((count for name in names if (count := wire.count_of(flat.get(name)))), 0)
-        for key, names in _COUNTS.items()
-    }
-    if "input" in flat:  # without what the cache held
+    is_rest = "input" in flat  # of the prompt, without what the cache held
+    counts = {name: wire.count_of(pop(flat, name)) for name in _NAMES if name.endswith("_tokens")}
+    if is_rest:
         counts["input_tokens"] += counts["cache_read_tokens"] + counts["cache_write_tokens"]
     told: Fields = {"provider": protocol, "model": model}
     told |= {key: text for key, text in more.items() if text and isinstance(text, str)}
@@ -330,15 +325,18 @@ def made_by(protocol: str, model: Json, usage: JsonObject, **more: Json) -> Fiel
     return told if isinstance(model, str) and model else {}
 
 
+def as_is(piece: Fields) -> Iterable[Json]:
+    """Return a piece that is on one level already."""
+    return [piece]
+
+
 def program(
     name: str,
     takes: Callable[[JsonObject], bool],
     read: Callable[[Builder], None],
-    flatten: Flatten,
-    *,
-    marks: Callable[[JsonObject], bool] = bool,
-    keys: tuple[str, ...] = ("messages",),
-    head: Callable[[Rows], bool | None] = lambda _rows: None,
+    flatten: Flatten = as_is,
+    keys: str = "messages",
+    **more: Any,
 ) -> Format:
     """Return the format of a program; what stands around its rows is kept as metadata."""
 
@@ -347,4 +345,4 @@ def program(
         reading.metadata |= {key: held for key, held in reading.head.items() if key != holder}
         read(Builder(reading, name, flatten))
 
-    return Format(takes, marks, read_all, keys, head)
+    return Format(takes, more.pop("marks", bool), read_all, tuple(keys.split()), **more)
