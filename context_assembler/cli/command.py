@@ -34,7 +34,7 @@ _HELPS: Final = {
     "kind": "memories, code …; the kind of memory.",
     "session": "The session's id.",
     "provider": "anthropic, openai_chat, openai_responses or gemini; the model's own by default.",
-    "format": "claude_code, openai_responses, gemini, anthropic or openai_chat.",
+    "format": "The transcript format, such as claude_code or openai_chat.",
 }
 _FLAG: Final = inspect.Parameter.KEYWORD_ONLY
 _FLAGS: Final = {"as_json": "--json", "truncation_strategy": "--strategy"}

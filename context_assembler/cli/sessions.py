@@ -1,8 +1,12 @@
 """`import`, `export`, `sessions` and `count`: stores, and transcripts of other programs."""
 
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial as bound
+from itertools import pairwise, product, takewhile
+from operator import eq
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,9 +16,18 @@ from rich.console import RenderableType
 from context_assembler import errors, transcripts
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
-from context_assembler.events import Json, Session, SessionEvent, to_json
+from context_assembler.events import (
+    Json,
+    Part,
+    Session,
+    SessionEvent,
+    ToolResult,
+    compact_json,
+    to_json,
+)
 from context_assembler.models import get_model_limits
 from context_assembler.options import LAYERS, AssemblerConfig
+from context_assembler.providers.wire import NO_RESULT
 from context_assembler.sessions import open_store
 from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript
@@ -66,10 +79,11 @@ async def import_(
     agent: Words = None,
     format: Words = None,
     append: bool = False,
+    partial: bool = False,
 ) -> Answer:
     """Read transcripts into a session store.
 
-    What could not be mapped is listed. Several sessions in one file get the ids <file>-1, <file>-2 …
+    What could not be mapped is listed; the last line counts the rows. Several sessions in one file get the ids <file>-1, <file>-2 …
     Nothing is written unless everything can be read.
 
     Args:
@@ -77,8 +91,9 @@ async def import_(
         session: The new session's id; by default the file's name.
         agent: Whose session it is.
         append: Append what is new to a session that exists.
+        partial: Read a file of which more than a tenth cannot be read.
     """
-    found = [one for path in file for one in _read(path, format)]
+    found = [one for path in file for one in _read(path, format, partial=partial)]
     ids = [session] if session else [name for name, *_ in found]
     if len({*ids}) != len(found):
         problem = f"{len(found)} sessions were found, and not as many names for them."
@@ -93,7 +108,7 @@ async def import_(
                 )
         done: list[dict[str, Json]] = []
         for own, before, (_, name, path, read) in zip(ids, stored, found, strict=True):
-            new = _later(own, before or [], read.events)
+            new = _later(own, before or [], read)
             if new:
                 await store.append(own, new, expected_seq=len(before or ()))
             if before is None:
@@ -107,6 +122,7 @@ async def import_(
                 "events": len(read.events),
             }
             row |= {"new_events": len(new), "tools": len(read.tools)}
+            row |= {"rows_read": read.rows_read, "rows_listed": read.rows_listed}
             row["issues"] = to_json(read.issues)
             done.append(row)
     return Answer(done, _show_imported(done))
@@ -119,11 +135,16 @@ def _show_imported(done: list[dict[str, Json]]) -> Iterator[RenderableType]:
             yield f"Not mapped in {row['file']}: {cli.readable(issue)}"[:240]
         if (more := len(row["issues"]) - _MOST_ISSUES) > 0:
             yield f"{more} more in {row['file']}; --json lists them all"
+    read, listed = (sum(row[key] for row in done) for key in ("rows_read", "rows_listed"))
+    yield f"{read:,} rows read, {listed:,} listed."
 
 
-def _read(file: Path, format: str | None) -> Iterator[tuple[str, str, Path, ReadTranscript]]:
+def _read(
+    file: Path, format: str | None, *, partial: bool
+) -> Iterator[tuple[str, str, Path, ReadTranscript]]:
     is_stdin = file == cli.STANDARD
-    read = transcripts.read_sessions(cli.read_content(file) if is_stdin else file, format=format)
+    source = cli.read_content(file) if is_stdin else file
+    read = transcripts.read_sessions(source, format=format, partial=partial)
     stem = "session" if is_stdin else file.stem
     for number, (name, transcript) in enumerate(read, start=1):
         if not any(event.parts for event in transcript.events):
@@ -141,37 +162,94 @@ async def _stored(store: Any, session_id: str) -> list[SessionEvent] | None:
 
 
 def _later(
-    session_id: str, stored: Sequence[SessionEvent], given: Sequence[SessionEvent]
+    session_id: str, stored: Sequence[SessionEvent], read: ReadTranscript
 ) -> list[SessionEvent]:
-    """Return the transcript's events after those that the session has already.
+    """Return what a transcript tells after that which the session has already.
 
-    Two events are the same if they have one id or, if the transcript has no ids, one content.
+    They are compared part by part; results by themselves, for an export moves them to their calls
+    and makes up those that are missing.
     """
-    ids, start = [event.id for event in stored], len(stored)
-    if given and given[0].id in ids:
-        start = ids.index(given[0].id)
-    elif given and not given[0].id:
-        start = max(0, len(stored) - len(given))
-    had = stored[start:]
-    if had and len(had) <= len(given) and all(map(_is_same, had, given)):
-        return [_shifted(event, start) for event in given[len(had) :]]
-    if set(ids) & {event.id for event in given if event.id}:
+    ids, (said, _) = [event.id for event in stored], _told(read.events)
+    had, known = 0, {NO_RESULT}
+    for run in _runs(stored, read):
+        parts, results = _told(run)
+        had = max(had, sum(1 for _ in takewhile(bool, map(eq, parts, said))))
+        known |= results
+        if had == len(said) and run is not stored:
+            break
+    new: list[SessionEvent] = []
+    for event in read.events:
+        rest: list[Part] = []
+        for part in event.parts:
+            if isinstance(part, ToolResult):
+                rest += [] if _key(part) in known else [part]
+            elif had:
+                had -= 1
+            else:
+                rest.append(part)
+        if rest or (not event.parts and not had):
+            is_whole = len(rest) == len(event.parts)
+            new.append(event if is_whole else replace(event, parts=tuple(rest), id=""))
+    if {*ids} & {event.id for event in new if event.id}:
         raise errors.ConfigurationError(
             f"Session {session_id!r} has some of these events, and others between or after them.",
             remedy="Import the transcript as a session of its own, with --session.",
         )
-    return [_shifted(event, len(stored)) for event in given]
+    return [_shifted(event, len(stored) + len(new) - len(read.events)) for event in new]
 
 
-def _is_same(stored: SessionEvent, given: SessionEvent) -> bool:
-    return stored.id == given.id if given.id else stored.parts == given.parts
+def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequence[SessionEvent]]:
+    """Yield what a transcript may go on from: the session, its end, and what its exports told.
+
+    Those are what an export tells now, what it told before each compaction, and when the session
+    was as long as the transcript.
+    """
+
+    def exported(count: int, name: str) -> Sequence[SessionEvent]:
+        text = transcripts.write_transcript(stored[:count], format=name)
+        with suppress(errors.TranscriptError):  # nothing that this format could tell
+            return transcripts.read_transcript(text, format=read.format, partial=True).events
+        return ()
+
+    def size(count: int, *, name: str) -> int:
+        return len(_told(exported(count, name))[0])
+
+    yield stored
+    ids, first = [event.id for event in stored], next((event.id for event in read.events), "")
+    if first in ids:
+        yield stored[ids.index(first) :]
+    # Plain messages of Anthropic's are read as Chat.
+    twins = ("anthropic",) if read.format == "openai_chat" else ()
+    written = [name for name in (read.format, *twins) if transcripts.FORMATS[name].write]
+    names = written if stored else []
+    ends = [n for n, event in enumerate(stored) if event.type == "compaction" and n]
+    ends.append(len(stored))
+    for name, end in product(names, reversed(ends)):
+        yield exported(end, name)
+    length = len(_told(read.events)[0])
+    for name, (start, end) in product(names, pairwise([0, *ends])):
+        sizes = range(start + 1, end)
+        at = bisect_left(sizes, length, key=bound(size, name=name))
+        yield exported(start + 1 + at, name)
+
+
+def _told(events: Sequence[SessionEvent]) -> tuple[list[tuple[str, Any]], set[str]]:
+    """Return what was said, part by part, and the results."""
+    parts: list[tuple[str, Any]] = [(event.type, part) for event in events for part in event.parts]
+    said = [one for one in parts if not isinstance(one[1], ToolResult)]
+    return said, {_key(part) for _, part in parts if isinstance(part, ToolResult)}
+
+
+def _key(result: ToolResult) -> str:
+    is_made_up = result.text.endswith(NO_RESULT)
+    return NO_RESULT if is_made_up else compact_json(to_json(result))
 
 
 def _shifted(event: SessionEvent, by: int) -> SessionEvent:
     """Return the event with what it covers counted from its place in the session."""
     if (covers := event.covers) is None:
         return event
-    first, last = covers.first_seq + by, covers.last_seq + by
+    first, last = max(1, covers.first_seq + by), covers.last_seq + by
     return replace(event, covers=covers._replace(first_seq=first, last_seq=last))
 
 

@@ -1,9 +1,9 @@
-"""Session files of Claude Code: JSON Lines with one row per content block.
+"""Session files of Claude Code, and its stream-json: JSON Lines with one row per content block.
 
 Rows that share a reply's id are one reply. A session file is append-only and rows name their parent;
 editing a prompt or rewinding starts a branch. The active branch ends at the last message of the file.
 Parallel calls hang under each other and their results under their calls, so the rows of one reply, and
-all results of its calls, belong together wherever their parents point. A compaction covers the events
+all results of its calls, belong together wherever their parents point. The rows of a stream name no parents. A compaction covers the events
 before it, counted from 1: import such a transcript into a new session.
 """
 
@@ -20,7 +20,7 @@ from context_assembler.transcripts.writing import dump_json_text, wire_for
 
 METADATA: Final = "claude_code"
 _SAID: Final = ("user", "assistant")
-_ROW_FIELDS: Final = ("uuid", "parentUuid", "sessionId", "leafUuid", "snapshot")
+_ROW_FIELDS: Final = ("uuid", "parentUuid", "sessionId", "session_id", "leafUuid", "snapshot")
 _ROW_TYPES: Final = (
     *_SAID,
     *("summary", "system", "attachment", "progress", "file-history-snapshot"),
@@ -28,6 +28,7 @@ _ROW_TYPES: Final = (
 # Fields that describe the session as a whole, by the name they get.
 _SESSION: Final = {
     "sessionId": "session_id",
+    "session_id": "session_id",
     "cwd": "cwd",
     "version": "version",
     "gitBranch": "git_branch",
@@ -35,7 +36,7 @@ _SESSION: Final = {
 }
 _READ: Final = frozenset(
     "type subtype message uuid parentUuid logicalParentUuid timestamp isSidechain userType slug "
-    "entrypoint sourceToolAssistantUUID toolUseResult attachment content level".split()
+    "entrypoint sourceToolAssistantUUID toolUseResult attachment content level parent_tool_use_id".split()
 ).union(_SESSION)
 _READ_OF_MESSAGES: Final = frozenset("role content id type model stop_reason usage".split())
 _TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -47,6 +48,9 @@ _REASONS: Final[Mapping[str, str]] = {
     "system:stop_hook_summary": _DISPLAY_ONLY,
     "system:away_summary": _DISPLAY_ONLY,
     "system:bridge_status": _DISPLAY_ONLY,
+    "system:init": "name what the client offered; left out",
+    "result": "sum up the run; its last reply has a row of its own; left out",
+    "stream_event": "are pieces of replies that have rows of their own; left out",
     "queue-operation": "name what waited; what was sent has rows of its own; left out",
     "last-prompt": "repeat what other rows say; left out",
 }
@@ -128,14 +132,20 @@ def _read(reading: Reading) -> None:
     sub-agent is read as that agent's session.
     """
     rows: dict[str, _Row] = {}
-    for number, one in enumerate(reading.rows):
-        if not _is_row(one.fields):
+    parent: str | None = None
+    for one in reading.rows:
+        fields = one.fields
+        if not _is_row(fields):
             continue
-        row = _Row(one, one.fields)
+        if "session_id" in fields and "parentUuid" not in fields:  # stream-json: rows in order
+            is_side = fields.get("parent_tool_use_id") is not None
+            fields = {**fields, "parentUuid": parent, "isSidechain": is_side}
+            parent = parent if is_side else _Row(one, fields).uuid or parent
+        row = _Row(one, fields)
         if row.uuid in rows:
             reading.leave(one, "repeated rows", "have the uuid of an earlier row; left out")
         else:
-            rows[row.uuid or f"#{number}"] = row
+            rows[row.uuid or f"#{one.at}"] = row
     kept = list(rows.values())
     if any(row.is_said and row.fields.get("isSidechain") is not True for row in kept):
         for row in kept:

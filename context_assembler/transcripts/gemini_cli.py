@@ -1,25 +1,32 @@
-"""Sessions as Gemini CLI keeps them: one JSON file with the messages of user and model.
+"""Sessions of Gemini CLI: one JSON file with the messages of user and model, or JSON Lines.
 
-A message of the model holds its calls together with their results.
+A message of the model holds its calls together with their results. A line with the id of an earlier
+message takes its place; `$rewindTo` removes a message and all that follow, `$set` changes what
+describes the session, or all messages. packages/core/src/services/chatRecordingService.ts of
+google-gemini/gemini-cli at 5411f11 (read 2026-11-30).
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers import gemini
-from context_assembler.providers.wire import as_list, as_object
-from context_assembler.transcripts.source import Format, Reading, Rows
+from context_assembler.providers.wire import as_list, as_object, as_text
+from context_assembler.transcripts.source import Format, Reading, Row, Rows
 
 _SAID: Final = ("user", "gemini")
 _OF_CLIENT: Final = ("info", "error", "warning")
 
 
 def _takes(row: JsonObject) -> bool:
-    return row.get("type") in _SAID + _OF_CLIENT and not row.keys() & {"role", "message", "uuid"}
+    is_head = "sessionId" in row and "projectHash" in row and "type" not in row
+    is_message = row.get("type") in _SAID + _OF_CLIENT
+    is_message = is_message and not row.keys() & {"role", "message", "uuid", "session_id"}
+    return is_head or is_message or bool(row.keys() & {"$set", "$rewindTo"})
 
 
 def _marks(row: JsonObject) -> bool:
-    return row["type"] == "gemini"
+    return "projectHash" in row or row.get("type") == "gemini"
 
 
 def _head(rows: Rows) -> bool | None:
@@ -31,13 +38,12 @@ def _read(reading: Reading) -> None:
         reading.issues.note(where, what)
 
     reader = gemini.ContentReader(note)
-    for row in reading.rows:
-        message = row.fields
+    reading.metadata |= reading.head
+    for row, message in _messages(reading):
         kind, where = message.get("type"), f"messages[{row.at}]"
         about = {"id": message.get("id"), "created_at": message.get("timestamp")}
         if kind in _OF_CLIENT:
             reading.leave(row, f"messages of type {kind}", "are the client's own; left out")
-        if kind not in _SAID:
             continue
         content = reader.parts(message.get("content"), f"{where}.content")
         if kind == "user":
@@ -55,7 +61,40 @@ def _read(reading: Reading) -> None:
             if call.get("result"):
                 result = {"parts": [_result(call, reader.parts(call["result"], place))]}
                 reading.add(row, "tool_result", result, created_at=call.get("timestamp"))
-    reading.metadata |= reading.head
+
+
+def _messages(reading: Reading) -> list[tuple[Row, JsonObject]]:
+    """Return the messages that count, each with its row."""
+    found: dict[str, tuple[Row, JsonObject]] = {}
+
+    def leave(keys: Iterable[str], what: str) -> None:
+        for key in keys:
+            row, message = found[key]
+            if message is row.fields:
+                reading.leave(row, what, "do not count any more; left out")
+
+    for row in reading.rows:
+        fields, ids = row.fields, [*found]
+        back = fields.get("$rewindTo")
+        about = as_object(fields.get("$set")) or (fields if "projectHash" in fields else {})
+        key = as_text(fields.get("id")) or f"#{row.at}"
+        if back is not None:
+            removed = ids[ids.index(back) :] if back in ids else ids
+            leave(removed, "rewound messages")
+            found = {key: one for key, one in found.items() if key not in removed}
+            reading.use(row)
+        elif about:
+            if isinstance(about.get("messages"), list):
+                leave(ids, "replaced messages")
+                given = enumerate(map(as_object, about["messages"]))
+                found = {as_text(one.get("id")) or f"#{row.at}/{n}": (row, one) for n, one in given}
+            reading.metadata |= {name: one for name, one in about.items() if name != "messages"}
+            reading.use(row)
+        elif _takes(fields):
+            if key in found:
+                leave([key], "earlier forms of messages")
+            found[key] = row, fields
+    return [*found.values()]
 
 
 def _thought(thought: JsonObject) -> dict[str, Json]:

@@ -192,11 +192,12 @@ def _told(body: Body, provider: str) -> Body:
 def _tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
     specs = request.get("tools") or request.get("functions")
     specs = specs or as_object(request.get("config")).get("tools")
-    if not as_list(specs):
+    listed_specs = [specs] if as_object(specs) else as_list(specs)  # Gemini takes one by itself
+    if not listed_specs:
         return ()
     from context_assembler.tools import ListedTools
 
-    listed = ListedTools([*as_list(specs)], name="transcript", kind="transcript")
+    listed = ListedTools([*listed_specs], name="transcript", kind="transcript")
     tools = tuple(listed.list_now())
     for problem in listed.problems:
         note("tools", f"{problem.problem}; left out")

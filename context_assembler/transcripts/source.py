@@ -2,15 +2,18 @@
 
 import json
 import math
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import TranscriptError, brief_repr, with_article
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, event_of, kind_of
 from context_assembler.ports import ToolSpec
-from context_assembler.providers.wire import as_list, as_object
+from context_assembler.providers.wire import as_list, as_object, read_object
 
 _NAMES: Final = ("id", "session_id", "simulation_id", "task_id")
 _HISTORIES: Final = ("messages", "traj", "contents")
@@ -39,6 +42,7 @@ class ReadTranscript(NamedTuple):
     metadata: JsonObject | None = None
     rows_read: int = 0
     rows_listed: int = 0
+    format: str = ""
 
     def __repr__(self) -> str:
         return brief_repr(self)
@@ -288,8 +292,8 @@ def parse_source(source: Any, *, name: str, issues: Issues) -> Parsed:
             issues.note("bytes", warning)
     if isinstance(source, str):
         return _parse_text(source.removeprefix("\ufeff"), name, issues)
-    if isinstance(source, Mapping | list | tuple):
-        bounded = _bounded(source, issues, name, 0)
+    bounded = _bounded(source, issues, name, 0) if source is not None else None
+    if isinstance(bounded, dict | list):
         return Parsed(bounded)
     kind = "None" if source is None else with_article(type(source).__name__)
     raise unreadable(name, f"{kind} is no transcript")
@@ -350,12 +354,14 @@ def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
     if isinstance(value, float) and not math.isfinite(value):
         issues.count(str(value), "is not JSON; read as null")
         return None
-    if value is None or isinstance(value, str | int | float):
+    if value is None or (isinstance(value, str | int | float) and not isinstance(value, Enum)):
         return value
     if depth >= _MAX_DEPTH:
         issues.note("", f"what is nested deeper than {_MAX_DEPTH} levels is kept as text")
         return repr(value)
-    inside: Any = value
+    inside: Any = _told(value)
+    if inside is not value:
+        return _bounded(inside, issues, name, depth)
     if isinstance(value, Mapping):
         for key in inside:
             if not isinstance(key, str):
@@ -364,6 +370,30 @@ def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
     if isinstance(value, Iterable):
         return [_bounded(held, issues, name, depth + 1) for held in inside]
     raise unreadable(name, f"{with_article(type(value).__name__)} is not JSON")
+
+
+def _told(value: Any) -> Any:
+    """Return what an SDK's object, a dataclass, a moment or bytes says; anything else as it is.
+
+    A kind or a role that the object's class gives is told as well.
+    """
+    if value.__class__ in (dict, list, tuple):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    told: Any = read_object(value)
+    if told is None and callable(dump := getattr(value, "to_dict", None)):
+        told = dump()
+    if told is None or isinstance(value, Mapping):
+        return as_object(value) or value
+    marks = {key: getattr(value, key, None) for key in ("type", "role") if key not in told}
+    return told | {key: mark for key, mark in marks.items() if isinstance(mark, str)}
 
 
 def split_sessions(parsed: Parsed) -> list[tuple[str, JsonObject]]:

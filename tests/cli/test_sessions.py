@@ -1,10 +1,14 @@
 """`import`, `export`, `sessions`, `count`: transcripts into a store and out of it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from context_assembler.events import Covers
+from context_assembler.testing import event_log
+from context_assembler.transcripts import FORMATS, write_transcript
 from tests.cli.conftest import GPT, SAMPLES, STORE, Run
 
 URL = " ".join(STORE)
@@ -46,7 +50,7 @@ def test_a_transcript_that_says_nothing_is_refused_by_name(run: Run, nothing: ob
 
     assert refused.code == 2
     assert "chat.json" in refused.err
-    assert "formats: claude_code, openai_responses, gemini" in " ".join(refused.err.split())
+    assert "formats: claude_code, gemini_cli" in " ".join(refused.err.split())
     assert not list(Path().glob("*.db"))
 
 
@@ -91,3 +95,47 @@ def test_a_text_a_transcript_and_a_session_are_counted(run: Run) -> None:
     assert transcript == session
     assert [row["name"] for row in session["rows"]] == ["user", "assistant", "request"]
     assert "tools" in run("count", str(SAMPLES / "service_desk.json"), *GPT).out
+
+
+LOG = event_log(
+    *("U Look.", "A[c1:look {}] So.", "T[c1] found", "U more", "A one", "U again", "A two"),
+    *("U both", "A[c2:look {}] Hm.", "T[c2] more", "A three", "U last"),
+)
+GROWS = [(name, at) for name, known in FORMATS.items() if known.write for at in (1, 3, 9)]
+
+
+@pytest.mark.parametrize(("name", "at"), GROWS, ids=str)
+def test_an_export_adds_only_what_came_after_it(run: Run, name: str, at: int) -> None:
+    Path("early").write_text(write_transcript(LOG[:at], format=name), "utf-8")
+    Path("late").write_text(write_transcript(LOG, format=name), "utf-8")
+
+    run("import", "early", *STORE, "--session", "log")
+    grown = run("import", "late", *STORE, "--session", "log", "--append", "--json")
+    again = run("import", "late", *STORE, "--session", "log", "--append", "--json")
+    older = run("import", "early", *STORE, "--session", "log", "--append", "--json")
+
+    assert (grown.code, again.json[0]["new_events"], older.json[0]["new_events"]) == (0, 0, 0)
+    assert run("export", "log", *STORE, "--format", name).out == Path("late").read_text("utf-8")
+
+
+def test_an_export_of_a_compacted_session_is_known(run: Run) -> None:
+    summary = replace(LOG[-1], type="compaction", covers=Covers(first_seq=1, last_seq=7))
+    Path("all").write_text(write_transcript([*LOG, summary], format="claude_code"), "utf-8")
+    Path("before").write_text(write_transcript(LOG, format="gemini"), "utf-8")
+    run("import", "all", *STORE, "--session", "log")
+    Path("after").write_text(run("export", "log", *STORE, "--format", "gemini").out, "utf-8")
+
+    for name in ("before", "after"):
+        added = run("import", name, *STORE, "--session", "log", "--append", "--json")
+        assert added.json[0]["new_events"] == 0
+
+
+def test_rows_are_counted_and_a_broken_file_is_refused(run: Run) -> None:
+    lines = "\n".join(map(json.dumps, [*CHAT, {"role": "moon"}]))
+    Path("chat.jsonl").write_text(lines, "utf-8")
+
+    refused = run("import", "chat.jsonl", *STORE)
+    shown = run("import", "chat.jsonl", *STORE, "--partial")
+
+    assert (refused.code, "--partial" in refused.err) == (2, True)
+    assert shown.out.splitlines()[-1] == "2 rows read, 1 listed."
