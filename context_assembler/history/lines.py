@@ -924,7 +924,9 @@ _MADE: Final[Mapping[int, tuple[Any, Any, Any, int]]] = {
     COMPACTION: ("user", "summary", "assembler", -1),
         if is_replacement:
             covered |= own
-            said = "A reply that broke off was replaced by the whole one."
+            for earlier in own & standing.keys():
+                del standing[earlier]
+            said = "What it covers was replaced by what was stored since."
             log.append(ReportEntry("message", str(seq), "dropped", 0, 0, said, "reply.replaced"))
             continue
     SYSTEM: ("system", "said", "developer", -1),
