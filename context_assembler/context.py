@@ -32,6 +32,7 @@ class Request:
         cache: Prompt-cache policy.
         account: The caller's tag for its API account.
         newest_at: When the newest event happened, as a POSIX time; `None`: nobody knows.
+        nonce: What the tags of notes carry, the same in every call of a session.
     """
 
     limits: "ModelLimits"
@@ -44,6 +45,7 @@ class Request:
     cache: Literal["auto", "off"] = "auto"
     account: str | None = None
     newest_at: float | None = None
+    nonce: str = ""
 
 
 class Sent(NamedTuple):

@@ -648,7 +648,8 @@ class _Live:
         if plan is not None:  # from where on notes of changes count is settled by the lines
             plan = plan._replace(after_seq=0)
         cache: declared.CachePolicy = inputs.settled.options.cache or "auto"
-        basis = inputs.system, inputs.tools, inputs.parameters, plan, cache
+        nonce = inputs.head.session.nonce
+        basis = inputs.system, inputs.tools, inputs.parameters, plan, cache, nonce
         if not self._prepared or self._prepared[0] != basis:
             made = Request(
                 limits=inputs.limits,
@@ -660,6 +661,7 @@ class _Live:
                 session_id=self.session_id,
                 cache=cache,
                 account=inputs.account,
+                nonce=nonce,
             )
             self.fixed, self._prepared = self._fixed(made), (basis, made)
         request: Request = self._prepared[1]

@@ -16,6 +16,7 @@ from math import isfinite
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 from context_assembler.errors import ContentError, EventFormatError, brief_repr
+from context_assembler.texts import escape_notes
 
 Json: TypeAlias = Any  # a value that json.loads can return
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -349,13 +350,23 @@ class SessionEvent(Value):
 
 @dataclass(slots=True, kw_only=True, repr=False, eq=False)
 class Session(Value):
-    """A session's own record: whose it is, and the settings it brings."""
+    """A session's own record: whose it is, and the settings it brings.
+
+    `nonce` stands in the tags of notes, so that no text can pass for one. The store makes it; a copy
+    of a session keeps it, so that its requests begin as the original's. It makes no record another.
+    """
 
     id: str
     agent_id: str | None = None
     defaults: JsonObject = field(default_factory=dict[str, Json])
     metadata: JsonObject = field(default_factory=dict[str, Json])
     created_at: datetime | None = None
+    nonce: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Session) and _held(self)[:-1] == _held(other)[:-1]
+
+    __hash__ = Value.__hash__
 
 
 class SessionHead(NamedTuple):
@@ -593,7 +604,7 @@ def flags_of(parts: Iterable[JsonObject]) -> int:
         if kind == "text":
             if part.get("signature") is not None:
                 flags |= SIGNED
-            if not is_plain(part["text"]):
+            if not is_plain(part["text"]) or escape_notes(part["text"]) != part["text"]:
                 flags |= UNUSUAL
         elif kind == "tool_call":
             flags |= HAS_CALLS | (SIGNED if part.get("signature") is not None else 0)
@@ -606,7 +617,8 @@ def flags_of(parts: Iterable[JsonObject]) -> int:
             if content := part.get("content"):
                 flags |= flags_of(content) & (HAS_MEDIA | UNUSUAL)
         elif kind in ("image", "document"):
-            flags |= HAS_MEDIA
+            told = part.get("text") or ""
+            flags |= HAS_MEDIA | (UNUSUAL if escape_notes(told) != told else 0)
         elif kind == "thinking":
             flags |= SIGNED if part.get("block") is not None else UNUSUAL
         else:

@@ -8,6 +8,7 @@ CountText: TypeAlias = Callable[[str], int]
 
 SUMMARY_TAG: Final = "summary"
 REMINDER_TAG: Final = "system-reminder"
+FORGED: Final = "A tag in the text that reads as the assembler's own was escaped."
 
 _JOINERS: Final = "\u200d\u200c"  # parts of words and of emoji
 _HEAD_SHARE: Final = 0.6
@@ -42,16 +43,28 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def fence(tag: str, text: str) -> str:
+def fence(tag: str, text: str, *, nonce: str = "") -> str:
     """Return the text between tags that nothing inside it can close."""
-    return f"<{tag}>\n{escape_tag(tag, text)}\n</{tag}>"
+    name = f"{tag}-{nonce}" if nonce else tag
+    return f"<{name}>\n{escape_tag(tag, text)}\n</{name}>"
 
 
 def escape_tag(tag: str, text: str) -> str:
-    """Return the text, without anything in it that reads as the tag, opened or closed."""
-    if "<" not in text:
-        return text
-    return re.sub(rf"<(?=\s*/?\s*{re.escape(tag)}\b)", "&lt;", text, flags=re.IGNORECASE)
+    """Return the text, without anything in it that reads as the tag, with or without a nonce."""
+    return _escape(rf"{re.escape(tag)}\b", text) if "<" in text else text
+
+
+def escape_notes(text: str) -> str:
+    """Return the text, without anything in it that reads as a note or a summary of the assembler.
+
+    A summary has the tag of HTML's `<summary>`: only with a nonce is it one of ours.
+    """
+    is_tagged = "<" in text and "-" in text
+    return _escape(rf"(?:{REMINDER_TAG}\b|{SUMMARY_TAG}-[0-9a-f]{{6}}\b)", text) if is_tagged else text
+
+
+def _escape(name: str, text: str) -> str:
+    return re.sub(rf"<(?=[\s/]*+{name})", "&lt;", text, flags=re.IGNORECASE)
 
 
 def shorten_text(text: str, *, max_tokens: int, count_text: CountText, unit: str = "tokens") -> str:

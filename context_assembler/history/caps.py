@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from context_assembler.errors import MissingExtraError
-from context_assembler.events import KIND_MASK, PINNED, TOOL_RESULT, USER, JsonObject
+from context_assembler.events import KIND_MASK, PINNED, TOOL_RESULT, UNUSUAL, USER, JsonObject
 from context_assembler.options import TruncationSettings
 from context_assembler.report import Decision
 from context_assembler.texts import shorten_text
@@ -19,7 +19,7 @@ _SCALED_AS_THEY_ARE: Final = ("image/jpeg", "image/png", "image/gif", "image/web
 
 
 class Caps:
-    """What one assembler changes of an event before it is first sent: secrets, caps.
+    """What one assembler changes of an event before it is first sent: secrets, forged tags, caps.
 
     Args:
         count_text: Measures texts.
@@ -72,6 +72,12 @@ class Caps:
             parts, masked = masked_parts(kind, parts, self._masks)
             if masked:
                 done.append(("repaired", "secrets.masked", masked))
+        if kind & UNUSUAL and kind & KIND_MASK in (USER, TOOL_RESULT):
+            from context_assembler.history.secrets import escaped_parts
+
+            parts, escaped = escaped_parts(parts)
+            if escaped:
+                done.append(("repaired", "text.tag", escaped))
         told: list[str] = []
         fitted = [self._fit(kind, part, tool_of, told) for part in parts]
         if told:

@@ -6,7 +6,7 @@
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from string import ascii_letters, digits
@@ -14,7 +14,7 @@ from typing import Final
 
 from context_assembler import events
 from context_assembler.events import Json, JsonObject
-from context_assembler.texts import clean_text, decode_text
+from context_assembler.texts import FORGED, clean_text, decode_text, escape_notes
 
 _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
@@ -78,6 +78,7 @@ _PIECES: Final = {
     "option": r"""(?=\S{0,64}\d)([^\s"'`<>$={%\[(*|&;,)-][^\s"'`<>]{5,1000})""",
 }
 _Secret = tuple[int, int, str]  # where it starts, where it ends, its kind
+Change = Callable[[str], tuple[str, str]]  # returns a text, and what was changed in it
 
 
 def mask(text: str) -> tuple[str, str]:
@@ -173,10 +174,23 @@ def masked_parts(
     is_providers = is_reply or kind & events.KIND_MASK == events.COMPACTION
     whole = _WHOLE | {"block"} if is_providers else _WHOLE  # a provider's own goes back whole
     made = [
-        part if is_reply and _is_said(part) else _masked(part, whole, notices) for part in parts
+        part if is_reply and _is_said(part) else _changed(part, whole, mask, notices)
+        for part in parts
     ]
     said = "; ".join(notices)
     return (made, f"{said[:1].upper()}{said[1:]}.") if notices else (parts, "")
+
+
+def escaped_parts(parts: Sequence[JsonObject]) -> tuple[Sequence[JsonObject], str]:
+    """Return the parts without what reads as a note of ours, the same object if nothing does."""
+    notices: dict[str, None] = {}
+    made = [_changed(part, _WHOLE, _escape, notices) for part in parts]
+    return (made, FORGED) if notices else (parts, "")
+
+
+def _escape(text: str) -> tuple[str, str]:
+    escaped = escape_notes(text)
+    return escaped, FORGED if escaped != text else ""
 
 
 def _is_said(part: JsonObject) -> bool:
@@ -185,22 +199,25 @@ def _is_said(part: JsonObject) -> bool:
     return part["type"] != "opaque" or part["block"].get("type") in said
 
 
-def _masked(value: Json, whole: Collection[str], notices: dict[str, None]) -> Json:
-    """Return JSON with its texts masked; the same object if none holds a secret."""
+def _changed(value: Json, whole: Collection[str], change: Change, notices: dict[str, None]) -> Json:
+    """Return JSON with its texts changed; the same object if none is."""
     if isinstance(value, str):
-        text, notice = mask(value)
+        text, notice = change(value)
         notices |= {notice: None} if notice else {}
         return text
     if events.is_list(value):
-        made = [_masked(held, whole, notices) for held in value]
+        made = [_changed(held, whole, change, notices) for held in value]
         return made if made != value else value
     if not events.is_object(value):
         return value
-    fields = {k: held if k in whole else _masked(held, whole, notices) for k, held in value.items()}
+    fields = {
+        k: held if k in whole else _changed(held, whole, change, notices)
+        for k, held in value.items()
+    }
     media_type = str(value.get("media_type") or value.get("mime_type"))
     if re.match(r"text/|application/[\w.-]*(?:json|xml|yaml|javascript)", media_type):
         with suppress(ValueError, TypeError, KeyError):
-            bare, notice = mask(decode_text(b64decode(value["data"], validate=True))[0])
+            bare, notice = change(decode_text(b64decode(value["data"], validate=True))[0])
             if notice:
                 notices[notice] = None
                 fields["data"] = b64encode(bare.encode()).decode()

@@ -14,7 +14,7 @@ from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList, peek
 from context_assembler.providers.schemas import root_object_schema, walk_schemas
 from context_assembler.providers.wire import as_list, as_object, as_text, plain_json
-from context_assembler.texts import REMINDER_TAG, clean_text, fence
+from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:
     from context_assembler.providers.media import MediaRules
@@ -441,7 +441,7 @@ class Wire(wire.GrownWire):
             # A compaction goes back as the assistant's, before everything that follows it.
             # https://platform.claude.com/docs/en/build-with-claude/compaction (2026-11-27)
             own = [p["block"] for p in turn["parts"] if _is_ours(p) and not find_flaw(p["block"])]
-            said = list(map(verbatim, own)) or _text_blocks(wire.summary_text(turn))
+            said = list(map(verbatim, own)) or _text_blocks(self.summary_text(turn))
             return "assistant" if own else "user", said, (), False
         # A server tool's call and its result go together: if one is broken, both are sent as text.
         own = [part["block"] for part in turn["parts"] if _is_ours(part)]
@@ -475,7 +475,7 @@ class Wire(wire.GrownWire):
                 own += _text_blocks(part.get("text", ""))
         media = [b for p in parts if p["type"] in wire.MEDIA for b in self._content_blocks(p)]
         text = wire.text_of(parts)
-        fenced = [*(_text_blocks(fence(REMINDER_TAG, text)) if text else ()), *media]
+        fenced = [*(_text_blocks(self.fenced(turn, text)) if text else ()), *media]
         may_speak = bool(own) and not media and turn.get("origin") not in wire.NO_SYSTEM_AUTHORITY
         return "system", own, fenced, may_speak
 

@@ -19,7 +19,7 @@ from context_assembler.providers.lent import LentList
 from context_assembler.providers.schemas import root_object_schema, target_of, walk_schemas
 from context_assembler.providers.wire import Change, as_list, as_object, as_text, text_part
 from context_assembler.report import ReportEntry
-from context_assembler.texts import REMINDER_TAG, clean_text, fence
+from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:
     from context_assembler.providers.media import MediaRules
@@ -351,14 +351,14 @@ class Wire(wire.GrownWire):
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
         if turn.get("kind") == "summary":
-            self._say("user", [{"text": wire.summary_text(turn)}])
+            self._say("user", [{"text": self.summary_text(turn)}])
             return
         role, parts = turn["role"], wire.settle_parts(turn, self._settle, self.entries)
         if role == "system":
             # Contents know no role for instructions on the way.
             # Docstring of `google.genai.types.Content.role`, google-genai 3.6 (read 2026-11-27)
             text = wire.text_of(parts)
-            said = [{"text": clean_text(fence(REMINDER_TAG, text))}] if text else []
+            said = [{"text": self.fenced(turn, text)}] if text else []
             media = [p for p in parts if p["type"] in ("image", "document")]
             self._say("user", [*said, *(made for p in media for made in _content_parts(p))])
         elif role == "assistant":

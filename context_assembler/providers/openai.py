@@ -14,7 +14,7 @@ from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList
 from context_assembler.providers.schemas import objection_to_strict, root_object_schema
 from context_assembler.providers.wire import as_list, as_object, as_text
-from context_assembler.texts import REMINDER_TAG, clean_text, fence
+from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:
     from context_assembler.providers.media import MediaRules
@@ -123,7 +123,7 @@ class OpenAIWire(wire.GrownWire):
             self._add_instructions(turn)
 
     def _add_summary(self, turn: Turn) -> None:
-        self._say("user", wire.summary_text(turn))
+        self._say("user", self.summary_text(turn))
 
     def _add_user(self, parts: Iterable[JsonObject]) -> None:
         self._say("user", [piece for part in parts for piece in self._pieces(part)])
@@ -138,8 +138,7 @@ class OpenAIWire(wire.GrownWire):
         if has_authority and self.takes_late and not media:
             self._say(self.role, clean_text(text))
         else:
-            reminder = clean_text(fence(REMINDER_TAG, text))
-            pieces = [{"type": self.text_type, "text": reminder}] if text else []
+            pieces = [{"type": self.text_type, "text": self.fenced(turn, text)}] if text else []
             self._say("user", [*pieces, *media])
         if own:
             self._add_user(own)

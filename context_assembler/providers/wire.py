@@ -20,7 +20,14 @@ from context_assembler.events import (
 )
 from context_assembler.ports import ToolPlan, ToolSpec, Turn
 from context_assembler.report import Decision, ReportEntry, Violation
-from context_assembler.texts import SUMMARY_TAG, clean_text, fence
+from context_assembler.texts import (
+    FORGED,
+    REMINDER_TAG,
+    SUMMARY_TAG,
+    clean_text,
+    escape_tag,
+    fence,
+)
 
 OPENING: Final = "(The conversation starts with the assistant.)"
 NO_OUTPUT: Final = "(no output)"
@@ -114,12 +121,6 @@ def text_of(parts: Iterable[JsonObject]) -> str:
     """Return the texts that are not blank, joined by line breaks; of opaque parts their text."""
     texts = (p.get("text") or "" for p in parts if p["type"] in ("text", "opaque"))
     return "\n".join(text for text in texts if text.strip())
-
-
-def summary_text(turn: Turn) -> str:
-    """Return a summary between tags; a provider's compaction without text as its words."""
-    told = "\n".join(p["text"] for p in turn["parts"] if p["type"] == "text")
-    return clean_text(fence(SUMMARY_TAG, told or text_of(turn["parts"])))
 
 
 def mark_failure(text: str) -> str:
@@ -334,6 +335,17 @@ class GrownWire:
     def _adapt(self, part: JsonObject, _changes: "list[Change]") -> list[JsonObject]:
         """Return what is sent for a sound block of the provider's own."""
         return [part]
+
+    def fenced(self, turn: Turn, text: str, *, tag: str = REMINDER_TAG) -> str:
+        """Return a note between tags with the session's nonce, that nothing in it can close."""
+        if escape_tag(tag, text) != text:
+            self.entries += turn_entries(turn, [Change("repaired", "text.tag", FORGED)])
+        return clean_text(fence(tag, text, nonce=self.request.nonce))
+
+    def summary_text(self, turn: Turn) -> str:
+        """Return a summary between tags; a provider's compaction without text as its words."""
+        told = "\n".join(p["text"] for p in turn["parts"] if p["type"] == "text")
+        return self.fenced(turn, told or text_of(turn["parts"]), tag=SUMMARY_TAG)
 
     def settled(self, role: str, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """Return the parts as the provider can take them, for whoever counts them."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from context_assembler.errors import ConcurrentAppendError, ConfigurationError
 from context_assembler.events import CallRow, SessionEvent, SessionHead, to_json
 from context_assembler.ports import EventSource
-from context_assembler.sessions.sqlite import MemoryStore, call_from_json
+from context_assembler.sessions.sqlite import MemoryStore, call_from_json, nonce_of
 
 _MOST_SESSIONS: Final = 256
 # In a reply's metadata: the row of its call, which the store has no place for.
@@ -42,7 +42,9 @@ class Mirror:
             self.memory.delete_now(session_id)
             copy = None
         if copy is None or copy.session != head.session:
-            self.memory.create_now(head.session)
+            session, began = head.session, (head.incarnation, head.session.created_at)
+            nonce = session.nonce or nonce_of(session.id, *began)  # the same in every process
+            self.memory.create_now(replace(session, nonce=nonce))
         last_seq = copy.last_seq if copy else 0
         if last_seq < head.last_seq:
             await self._read(session_id, last_seq, head.last_seq, texts)

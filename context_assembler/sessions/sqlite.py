@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
 from sqlite3 import Connection, IntegrityError
@@ -31,6 +32,7 @@ from context_assembler.events import (
     Body,
     CallRow,
     Json,
+    JsonObject,
     Session,
     SessionEvent,
     SessionHead,
@@ -172,7 +174,8 @@ class SqliteStore:
             if known is not None and known[0][:2] == row[:2] and known[0][4:] == row[4:]:
                 session = known[1].session
             else:
-                session = Session(id=session_id, created_at=_moment(created), **load_json(record))
+                fields: JsonObject = {"nonce": nonce_of(incarnation), **load_json(record)}
+                session = Session(id=session_id, created_at=_moment(created), **fields)
             head = SessionHead(
                 session=session,
                 last_seq=last_seq,
@@ -522,6 +525,11 @@ def call_from_json(value: Mapping[str, Json]) -> CallRow:
 # ---- sessions and events ----
 
 
+def nonce_of(*secret: object) -> str:
+    """Return what the tags of a session's notes carry, made of what its texts cannot know."""
+    return blake2b(repr(secret).encode("utf-8", "surrogatepass"), digest_size=3).hexdigest()
+
+
 def _look_up(db: Connection, session_id: str) -> tuple[int, int] | None:
     """Return the session's key and last sequence number."""
     found: tuple[int, int] | None = db.execute(
@@ -546,6 +554,7 @@ def _put(db: Connection, session: Session, *, replaces: bool) -> None:
     """Insert the session, or replace the record of one that exists."""
     record = {"agent_id": session.agent_id, "defaults": session.defaults}
     record["metadata"] = session.metadata
+    record |= {"nonce": session.nonce} if session.nonce else {}
     raw = dump_json(record, where=f"The record of session {session.id!r}")
     db.execute(
         "INSERT INTO sessions (id, incarnation, version, last_seq, record, created_at) "

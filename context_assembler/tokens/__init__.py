@@ -27,11 +27,11 @@ __all__ = ["DEFAULT_FAMILIES", "FRAMES", "Family", "TokenCounter", "family_by_ke
 
 CounterName: TypeAlias = Literal["auto", "exact", "estimate", "simple"]
 
-_VERSION: Final = "6"  # goes up if any count changes: of the vocabularies, the weights, or the code
+_VERSION: Final = "7"  # goes up if any count changes: of the vocabularies, the weights, or the code
 _ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, for a provider without a flag for it
 _EMPTY_TOKENS: Final = 3  # what stands for a result without content
 _ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
-_FENCE_TOKENS: Final = 16  # tags around text that a provider takes under no role of its own
+_FENCE_TOKENS: Final = 32  # tags with a nonce around text that a provider takes under no role of its own
 _MANY_ARGUMENTS: Final = 64  # from here on they are counted as one text
 _ROLES: Final = {events.USER: "user", events.TOOL_RESULT: "tool"} | dict.fromkeys(
     (events.ASSISTANT, events.TOOL_CALL), "assistant"
@@ -415,8 +415,8 @@ def family_by_key(key: str) -> Family | None:
 # What a new session is counted by at append, since most are sent to one of these: Claude from Opus 4.7
 # on, and GPT-5.6 and later over Responses.
 DEFAULT_FAMILIES: Final = (
-    "6|~claude_v48|claude|anthropic|anthropic|claude-4784||vp",
-    "6|o200k_base|openai-5/openai_responses|openai_responses|openai|openai-patches-1.2||vps",
+    "7|~claude_v48|claude|anthropic|anthropic|claude-4784||vp",
+    "7|o200k_base|openai-5/openai_responses|openai_responses|openai|openai-patches-1.2||vps",
 )
 
 

@@ -10,6 +10,7 @@ from context_assembler import (
     ContextAssembler,
     InMemoryStore,
     SessionEvent,
+    SqliteStore,
 )
 from context_assembler.events import is_list, is_object
 from tests.history.talk import shown, talk
@@ -32,7 +33,7 @@ def stored(*rows: str | SessionEvent) -> InMemoryStore:
     return store
 
 
-def add(store: InMemoryStore, *rows: str | SessionEvent) -> list[SessionEvent]:
+def add(store: SqliteStore, *rows: str | SessionEvent) -> list[SessionEvent]:
     """Append the events to the session `s`."""
     new = [replace(event, id="", seq=0) for event in talk(*rows)]
     return list(store.append_now("s", new))

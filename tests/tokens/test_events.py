@@ -85,9 +85,9 @@ COSTS: dict[str, tuple[SessionEvent, int]] = {
     "a result of two texts": (result("yes", "yes"), 4 + 1 + 1 + 1),
     "an empty result": (result(), 4 + 3),
     "a failure": (result("yes", is_error=True), 4 + 10 + 1),
-    "a summary in its fence": (summary(Text("Hello")), 4 + 16 + 1),
+    "a summary in its fence": (summary(Text("Hello")), 4 + 32 + 1),
     "an instruction keeps its role": (system("Hello", origin="developer"), 4 + 1),
-    "what memory says does not": (system("Hello", origin="memory"), 4 + 16 + 1),
+    "what memory says does not": (system("Hello", origin="memory"), 4 + 32 + 1),
     "readable thinking, which no model takes back": (reply(Thinking(text="Hello")), 4),
     "reasoning that the vendor kept": (
         reply(Thinking(text="Hello", block={"type": "reasoning"})),
