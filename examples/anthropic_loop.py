@@ -38,11 +38,9 @@ async def run(question: str) -> str:
             context = await assembler.assemble("shop", model=MODEL, max_tokens=4000)
             reply = await client.messages.create(**context.to_anthropic())
             answer = (await assembler.record("shop", reply, context))[-1]
-            if not answer.tool_calls:
+            if not answer.has_calls:
                 return answer.text
-            for call in answer.tool_calls:
-                result = look_up_price(**call.arguments)
-                await assembler.add_tool_result("shop", call.call_id, result)
+            await assembler.run_tools("shop", answer)
 
 
 if __name__ == "__main__":

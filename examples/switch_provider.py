@@ -33,10 +33,9 @@ async def ask(assembler: ContextAssembler, question: str, *, model: str, send: A
         context = await assembler.assemble("trip", model=model, max_tokens=4000)
         reply = await asyncio.to_thread(send, **context.to_request())
         answer = (await assembler.record("trip", reply, context))[-1]
-        if not answer.tool_calls:
+        if not answer.has_calls:
             break
-        for call in answer.tool_calls:
-            await assembler.add_tool_result("trip", call.call_id, look_up_ferry(**call.arguments))
+        await assembler.run_tools("trip", answer)
     print(f"{model}: {answer.text}")
     for entry in context.report.of("cleared", "dropped", "shortened", "repaired"):
         print(f"  {entry.decision}: {entry.reason}")  # such as the thinking of another model
