@@ -878,6 +878,13 @@ def _active_order(
         names: Sequence[str] = covers.get("excluded_ids", ())
         ids = seqs_by_id(span.start, span.stop - 1) if names else {}
         own = set(span) - {ids.get(name, 0) for name in names}
+        if is_replacement:
+            covered |= own
+            for earlier in own & standing.keys():
+                del standing[earlier]
+            said = "What it covers was replaced by what was stored since."
+            log.append(ReportEntry("message", str(seq), "dropped", 0, 0, said, "reply.replaced"))
+            continue
         start = next((i for i, p in enumerate(order) if p + 1 in own), at)
         for earlier, (before, its_span, _) in list(standing.items()):
             is_within = bool(its_span) and its_span[0] in span and its_span[-1] in span
@@ -922,13 +929,6 @@ _MADE: Final[Mapping[int, tuple[Any, Any, Any, int]]] = {
     TOOL_CALL: ("assistant", "said", "model", TOOL_CALL),
     TOOL_RESULT: ("tool", "said", "tool", TOOL_RESULT),
     COMPACTION: ("user", "summary", "assembler", -1),
-        if is_replacement:
-            covered |= own
-            for earlier in own & standing.keys():
-                del standing[earlier]
-            said = "What it covers was replaced by what was stored since."
-            log.append(ReportEntry("message", str(seq), "dropped", 0, 0, said, "reply.replaced"))
-            continue
     SYSTEM: ("system", "said", "developer", -1),
     NOTE: ("system", "note", "developer", -1),
     SYNTHETIC: ("user", "synthetic", "assembler", -1),
