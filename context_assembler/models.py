@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from context_assembler import errors
+from context_assembler.texts import read_file
 
 ModelStatus: TypeAlias = Literal["active", "legacy", "deprecated", "retired"]
 ThinkingKind: TypeAlias = Literal["adaptive", "budget", "effort", "toggle"]
@@ -521,8 +522,7 @@ def _read_file(name: str, *, is_bundled: bool = False) -> _File:
         RegistryError: The file is not YAML, or not of the schema's outer shape.
     """
     try:
-        with open(name, encoding="utf-8-sig") as file:
-            text = file.read()
+        text = read_file(name)[0].decode("utf-8-sig").replace("\r\n", "\n")
         if is_bundled:
             head, _, body = text.partition("\nmodels:\n")
             _, *found = re.split(r"\n  ([^\s:#]+):\n", body)

@@ -45,6 +45,7 @@ from context_assembler.errors import (
 from context_assembler.events import Json, JsonObject, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
 from context_assembler.ports import ToolChoice, ToolSpec
+from context_assembler.texts import read_file
 
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
 CachePolicy: TypeAlias = Literal["auto", "off"]
@@ -723,7 +724,7 @@ def _read_place(place: str, given: Mapping[str, Json]) -> dict[str, Any]:
 
 def _read_file(path: Path) -> Mapping[str, Json]:
     try:
-        raw = path.read_bytes()
+        raw, _ = read_file(path)
     except FileNotFoundError:
         return {}
     except OSError as error:

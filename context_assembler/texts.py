@@ -1,6 +1,9 @@
-"""Text that is safe to send: cleaned, on one line, between tags, shortened to a number of tokens."""
+"""Text: read from files, and safe to send: cleaned, on one line, between tags, shortened."""
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -60,7 +63,9 @@ def escape_notes(text: str) -> str:
     A summary has the tag of HTML's `<summary>`: only with a nonce is it one of ours.
     """
     is_tagged = "<" in text and "-" in text
-    return _escape(rf"(?:{REMINDER_TAG}\b|{SUMMARY_TAG}-[0-9a-f]{{6}}\b)", text) if is_tagged else text
+    return (
+        _escape(rf"(?:{REMINDER_TAG}\b|{SUMMARY_TAG}-[0-9a-f]{{6}}\b)", text) if is_tagged else text
+    )
 
 
 def _escape(name: str, text: str) -> str:
@@ -160,6 +165,47 @@ def _continues(text: str, at: int) -> bool:
 
 def _is_regional(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+# Where a system knows them: not to wait for the writer of a pipe, not to follow a link.
+_OPEN: Final = sum(getattr(os, f"O_{name}", 0) for name in ("NONBLOCK", "CLOEXEC", "BINARY"))
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER: Final = _NO_LINK | getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0)
+
+
+def read_file(
+    path: str | os.PathLike[str], *, inside: str = "", most_bytes: int = -1
+) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of a regular file, and what the system knows of the file that was opened.
+
+    Args:
+        inside: A folder above the file; no part of the path below it may be a link.
+
+    Raises:
+        OSError: It cannot be read, or is a folder, a pipe, a socket or a device.
+    """
+    folder, place = None, os.fspath(path)
+    try:
+        if inside and os.open in os.supports_dir_fd:
+            *folders, place = os.path.relpath(place, inside).split(os.sep)
+            folder = os.open(inside, _FOLDER)
+            for name in folders:
+                outer, folder = folder, os.open(name, _FOLDER, dir_fd=folder)
+                os.close(outer)
+        file = os.open(place, os.O_RDONLY | _OPEN | (_NO_LINK if inside else 0), dir_fd=folder)
+    except ValueError as error:  # a name that no system takes
+        raise OSError(errno.EINVAL, str(error), place) from error
+    finally:
+        if folder is not None:
+            os.close(folder)
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", place)
+        with open(file, "rb", closefd=False) as opened:
+            return opened.read(most_bytes), found
+    finally:
+        os.close(file)
 
 
 def decode_text(raw: bytes) -> tuple[str, str, list[str]]:

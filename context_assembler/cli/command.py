@@ -18,6 +18,7 @@ from rich.text import Text
 from context_assembler.errors import ConfigurationError
 from context_assembler.events import Json
 from context_assembler.providers.wire import as_list, as_object
+from context_assembler.texts import decode_text, read_file
 
 # Control characters could steer the reader's terminal, bidirectional ones reorder what it shows,
 # lone surrogates cannot be written as UTF-8 at all.
@@ -216,13 +217,11 @@ def fields_of(fields: Mapping[str, Any]) -> Table:
 
 def read_content(path: Path) -> bytes:
     """Return the bytes of a file, or of stdin if the path is `-`."""
-    return path.read_bytes() if path != STANDARD else sys.stdin.buffer.read()
+    return read_file(path)[0] if path != STANDARD else sys.stdin.buffer.read()
 
 
 def read_text(path: Path) -> str:
     """Return the text of a file or of stdin; a byte that cannot be read is U+FFFD, with a note."""
-    from context_assembler.texts import decode_text
-
     text, _, warnings = decode_text(read_content(path))
     for warning in warnings:
         print_note(f"{path}: {warning}.")

@@ -7,17 +7,16 @@ state, and the others still load.
 import errno
 import os
 import re
-import stat
 import time
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import UnsafePathError
+from context_assembler.errors import InvalidParameterError, UnsafePathError
 from context_assembler.events import Json, JsonObject, is_object
 from context_assembler.prompt.cutting import cut_text
-from context_assembler.texts import CountText, decode_text, one_line
+from context_assembler.texts import CountText, decode_text, one_line, read_file
 
 FileState: TypeAlias = Literal["ok", "missing", "empty", "unreadable", "blocked", "waiting"]
 Mask: TypeAlias = Callable[[str], tuple[str, Sequence[str]]]  # the masked text; kinds of secrets
@@ -26,7 +25,7 @@ _Identity: TypeAlias = tuple[int, ...]
 # If a folder has no AGENT.md, another client's file takes its place.
 AGENT_NAMES: Final = ("AGENT.md", "AGENTS.md", "CLAUDE.md")
 _TEMPLATES: Final = "jinja2"  # the only value of `template:` in front matter
-
+MARKS: Final = "\ue000\ue001"  # around the number of a text that a template embeds
 
 _MAX_FILE_BYTES: Final = 4_000_000
 _MAX_READ_BYTES: Final = 32_000_000
@@ -47,6 +46,8 @@ class BootstrapFile(NamedTuple):
         first_line: The line of the file, from 1, on which `text` begins.
         real_path: Where the bytes are, if `path` is a link.
         imports: The files that `@path` references brought in.
+        embedded: Of a template, the texts of these files, each in place of a mark in `text`: they
+            are put in after it is rendered, so that nothing in them is executed.
         absence: Of a missing file, where it was looked for, what is there, and what to do.
     """
 
@@ -62,6 +63,7 @@ class BootstrapFile(NamedTuple):
     encoding: str = ""
     size_bytes: int = 0
     imports: tuple[str, ...] = ()
+    embedded: tuple[str, ...] = ()
     absence: str = ""
 
     @property
@@ -110,8 +112,8 @@ class BootstrapLoader:
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.folder: str = os.path.expanduser(folder)
-        self._root: str | None = None if root is None else os.path.expanduser(root)
+        self.folder = folder_path(folder, "bootstrap")
+        self._root = None if root is None else folder_path(root, "root")
         agent = tuple(agent_names)
         self._names = {"agent": agent, "soul": ("SOUL.md",), "context": ("CONTEXT.md",)}
         self._searches_upward, self._mask = searches_upward, mask
@@ -173,7 +175,7 @@ class BootstrapLoader:
             raise UnsafePathError(agent_id, root=self.folder, what="The agent id")
         folder = os.path.abspath(self.folder)
         above = _folders_above(folder) if self._searches_upward else []
-        reading = Reading(os.path.realpath(self._root or [folder, *above][-1]))
+        reading = Reading(self._root or [folder, *above][-1])
         names = self.names(agent_id)
         files = [reading.read_section(section, folder, own) for section, own in names.items()]
         outer = [reading.read_section("agent", parent, self._names["agent"]) for parent in above]
@@ -181,7 +183,11 @@ class BootstrapLoader:
         return reading, list(map(self._masked, files))
 
     def _masked(self, file: BootstrapFile) -> BootstrapFile:
-        text, kinds = self._mask(file.text) if self._mask is not None else ("", ())
+        if self._mask is None:
+            return file
+        masked = [self._mask(text) for text in (file.text, *file.embedded)]
+        (text, *embedded), kinds = (text for text, _ in masked), [k for _, of in masked for k in of]
+        file = file._replace(embedded=tuple(embedded))
         return file.with_text(text, masking_notice(kinds)) if kinds else file
 
     def _shown(
@@ -228,13 +234,13 @@ def _folders_above(folder: str) -> list[str]:
 
 def _without_copies(files: Iterable[BootstrapFile]) -> Iterator[BootstrapFile]:
     """Show a text once, whether a link or a copy repeats it."""
-    shown: dict[str, str] = {}
+    shown: dict[object, str] = {}
     for file in files:
-        if file.state == "ok" and file.text in shown:
-            twice = f"the same text as {shown[file.text]}, which is shown already"
+        first = shown.setdefault((file.text, file.embedded), file.path)
+        if file.state == "ok" and first is not file.path:
+            twice = f"the same text as {first}, which is shown already"
             yield file.with_text("", twice)._replace(state="blocked")
         else:
-            shown[file.text] = file.path
             yield file
 
 
@@ -243,12 +249,33 @@ def masking_notice(kinds: Sequence[str]) -> str:
     return f"secrets were masked ({', '.join(dict.fromkeys(kinds))})"
 
 
+def real_path(path: str) -> str:
+    """Return where a path leads; the path itself while it is being changed: no link is followed."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return os.path.normpath(path)
+
+
+def folder_path(folder: "str | os.PathLike[str]", name: str) -> str:
+    """Return the path of a folder that was given by this name.
+
+    Raises:
+        InvalidParameterError: No system has a folder of that name.
+    """
+    path: str = os.path.expanduser(os.fspath(folder))
+    if "\0" in path:
+        remedy = "Correct it: it holds a NUL character."
+        raise InvalidParameterError(name, path, rule="must be a path", remedy=remedy)
+    return path
+
+
 def _identity(path: str) -> _Identity:
     """Return what changes if a file is written, replaced, linked elsewhere, made or removed."""
     try:
         found = os.stat(path)
-    except OSError as error:
-        return (error.errno or 0,)
+    except (OSError, ValueError) as error:  # the latter: a name that no system takes
+        return (getattr(error, "errno", 0) or 0,)
     times = found.st_mtime_ns, found.st_ctime_ns
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, *times
 
@@ -260,7 +287,7 @@ class Reading:
     """One walk over the folder; each file is read once, whatever names and imports lead to it."""
 
     def __init__(self, root: str) -> None:
-        self.root = root
+        self.root = real_path(root)
         self.seen: dict[str, _Identity] = {}
         self.newest_ns = 0
         self.opened: dict[str, BootstrapFile] = {}
@@ -279,7 +306,7 @@ class Reading:
         """Return the folders inside the root in which something was looked for."""
         paths = {os.path.normpath(path) for path in self.seen} | self.opened.keys()
         parents = {os.path.dirname(path) for path in paths}
-        real = ((one, os.path.realpath(one)) for one in parents)
+        real = ((one, real_path(one)) for one in parents)
         return {one for one, at in real if self._is_inside(at) and os.path.isdir(at)}
 
     def look_in(self, folder: str) -> None:
@@ -322,18 +349,20 @@ class Reading:
             # https://git-scm.com/docs/git-config#Documentation/git-config.txt-coresymlinks
             odd.append(f"it only names {name!r}: read as a link")
             text = f"@{name}"
-        text, more = self._resolved(text, path, (file.real_path,), is_template=is_template)
+        embedded: list[str] | None = [] if is_template else None
+        text, more = self._resolved(text, path, (file.real_path,), embedded)
         text = text.rstrip() if is_template else text.strip()
         if self.references > _MAX_REFERENCES:
             odd.append(f"only the first {_MAX_REFERENCES:,} words with @ were looked up")
         imports = tuple(dict.fromkeys(self.imported[before:]))
         file = file._replace(metadata=metadata, first_line=first_line, imports=imports)
+        file = file._replace(embedded=tuple(embedded or ()))
         return file.with_text(text, *dict.fromkeys([*odd, *more]))
 
     def open(self, path: str) -> BootstrapFile:
         """Return the text of a file, or why there is none."""
         self.seen[path] = _identity(path)
-        real = os.path.realpath(path)
+        real = real_path(path)
         file = BootstrapFile("", path, "unreadable", real_path=real)
         if not self._is_inside(real):
             outside = "it is outside the folder and was not read"
@@ -346,14 +375,12 @@ class Reading:
         return self.opened[real]
 
     def _read_text(self, file: BootstrapFile) -> BootstrapFile:
+        most = _MAX_FILE_BYTES + 1
         try:
-            found = os.stat(file.real_path)
-            if not stat.S_ISREG(found.st_mode):  # to open a pipe would be to wait for its writer
-                return file._replace(warnings=("it is no regular file",))
-            with open(file.real_path, "rb") as source:
-                raw = source.read(_MAX_FILE_BYTES + 1)
+            # Whatever was checked may be another file by now: a link is not followed.
+            raw, found = read_file(file.real_path, inside=self.root, most_bytes=most)
         except OSError as error:
-            return file._replace(warnings=(f"it cannot be read: {error.strerror}",))
+            return file._replace(warnings=(f"it cannot be read: {error.strerror or error}",))
         self.newest_ns = max(self.newest_ns, found.st_mtime_ns, found.st_ctime_ns)
         text, encoding, odd = decode_text(raw[:_MAX_FILE_BYTES])
         if len(raw) > _MAX_FILE_BYTES:
@@ -363,13 +390,13 @@ class Reading:
         return file._replace(text=text, state=state, warnings=tuple(odd))
 
     def _resolved(
-        self, text: str, path: str, chain: tuple[str, ...], *, is_template: bool = False
+        self, text: str, path: str, chain: tuple[str, ...], embedded: list[str] | None = None
     ) -> tuple[str, list[str]]:
         """Return the text without HTML comments, files in place of `@path`, and what went wrong.
 
         A reference that has its line to itself is replaced by the file; one within a sentence stays,
         and the file follows at the end. In a template both comments and imports keep the line count,
-        so that errors name the right line, and imported text is never executed.
+        so that errors name the right line, and `embedded` gets the files.
         """
         if "@" not in text and "<!--" not in text:
             return text, []
@@ -379,9 +406,9 @@ class Reading:
             found = self._import(match["path"].replace("\\ ", " "), path, chain, warnings)
             if not found:
                 return match[0]
-            if is_template:  # an expression of one line that yields exactly this text
-                escaped = found.encode("unicode_escape", "replace").decode()
-                found = '{{ "' + escaped.replace('"', '\\"') + '" }}'
+            if embedded is not None:
+                embedded.append(found)
+                found = MARKS[0] + str(len(embedded) - 1) + MARKS[1]
             before, after = match.string[: match.start()], match.string[match.end() :]
             if not (before.rpartition("\n")[2] + after.partition("\n")[0]).strip():
                 return found
@@ -391,8 +418,8 @@ class Reading:
         after_comment = False
         for kind, piece in split_markdown(text):
             if kind == "comment":
-                after_comment = not is_template
-                body += "\n" * piece.count("\n") if is_template else ""
+                after_comment = embedded is None
+                body += "" if after_comment else "\n" * piece.count("\n")
                 continue
             shown = piece if kind == "code" else re.sub(_REFERENCE, put, piece)
             if after_comment and body[-2:] in ("", "\n\n"):  # without the blank line that is left

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import TemplateError
 from context_assembler.events import Json, to_json
-from context_assembler.prompt.files import BootstrapFile, BootstrapLoader, Mask
+from context_assembler.prompt.files import BootstrapFile, BootstrapLoader, Mask, Reading
 from context_assembler.texts import CountText
 
 Level: TypeAlias = Literal["error", "warning", "note"]
@@ -135,10 +135,9 @@ def _findings(
 
 def _secrets(file: BootstrapFile, mask: Mask) -> Iterator[Finding]:
     for path in (file.real_path, *file.imports):
-        with open(path, encoding="utf-8", errors="replace") as source:
-            text = source.read(4_000_000)
+        text = Reading(os.path.dirname(path)).open(path).text
         where = "" if path == file.real_path else f"{path}: "
-        for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             for secret in mask(line)[1]:
                 yield Finding("error", "text.secret", f"{where}a secret ({secret})", number)
 

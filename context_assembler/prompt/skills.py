@@ -20,7 +20,13 @@ from context_assembler.errors import ConfigurationError, brief, did_you_mean, wi
 from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill
 from context_assembler.prompt.cutting import seal_text
-from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
+from context_assembler.prompt.files import (
+    Mask,
+    Reading,
+    folder_path,
+    masking_notice,
+    split_front_matter,
+)
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
@@ -57,7 +63,7 @@ class FolderSkills:
         priority: int = 0,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.folders = tuple(os.path.expanduser(os.fspath(folder)) for folder in folders)
+        self.folders = tuple(folder_path(folder, "skills") for folder in folders)
         self.priority, self._now_ns = priority, now_ns
         self.problems: list[ReportEntry] = []
         self.notes: list[str] = []
@@ -76,7 +82,7 @@ class FolderSkills:
             return self._skills
         skills = dict[str, Skill]()
         self.problems, self.notes = problems, notes = list[ReportEntry](), list[str]()
-        readings = [Reading(os.path.realpath(folder)) for folder in self.folders]
+        readings = list(map(Reading, self.folders))
         for reading in readings:
             for path in _skill_files(reading, problems):
                 skill, odd = _parse(reading, path, self.priority)

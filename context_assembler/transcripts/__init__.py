@@ -12,6 +12,7 @@ from context_assembler.errors import TranscriptError, UnknownOptionError
 from context_assembler.events import JsonObject, SessionEvent
 from context_assembler.providers import PROVIDERS
 from context_assembler.providers.wire import as_object
+from context_assembler.texts import read_file
 from context_assembler.transcripts import claude_code, gemini_cli
 from context_assembler.transcripts.agents import AGENT_FORMATS
 from context_assembler.transcripts.frameworks import FRAMEWORK_FORMATS
@@ -163,7 +164,7 @@ def _content_of(source: Any) -> tuple[Any, str]:
     if not isinstance(source, Path):
         return source, "transcript"
     try:
-        return source.read_bytes(), source.name
+        return read_file(source)[0], source.name
     except OSError as error:
         raise TranscriptError(
             source=str(source),

@@ -3,15 +3,18 @@
 import json
 import os
 import re
+import socket
+from contextlib import chdir
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.errors import UnsafePathError
-from context_assembler.prompt import BootstrapFile, BootstrapLoader, render_files
+from context_assembler.errors import InvalidParameterError, TemplateError, UnsafePathError
+from context_assembler.prompt import BootstrapFile, BootstrapLoader, FolderSkills, render_files
 
 LATER_NS = 10**19  # so late that every file has been left alone for long
 
@@ -193,15 +196,62 @@ def test_imports_end_after_five_hops_and_cycles_stop(tmp_path: Path) -> None:
     assert "more than 5 imports deep" in file.warnings[0]
 
 
-def test_text_imported_into_a_template_is_never_executed(tmp_path: Path) -> None:
-    nasty = '{{ agent }} {% raw %} "\\" ☃ 🎉 \\n {% endraw %}'
-    write(tmp_path, b_md=nasty)
-    front = "---\ntemplate: jinja2\n---\n"
-    write(tmp_path, AGENT_md=f"{front}a\n@b.md\nand @b.md too <!-- c\nd -->\n{{{{ agent }}}}")
+NASTY = '{{ agent }} {% endraw %}{{ 1/0 }} #} {# {% raw %} "\\" \' ~ ☃ 🎉 \\n \ue0000\ue001'
+PLACES = {
+    "on its own line": ("a\n@b.md\n{{ agent }}", f"a\n{NASTY}\nada"),
+    "within a sentence": ("see @b.md too", f"see @b.md too\n\n{NASTY}"),
+    "in raw text": ("{% raw %}\n@b.md\n{% endraw %}", NASTY),
+    "in a comment": ("a{#\n@b.md\n#}b", "ab"),
+    "in a string": ('{% set x = "\n@b.md\n" %}{{ x }}', NASTY),
+    "in a string between other marks": ("{{ '\n@b.md\n'|trim|upper }}", NASTY),
+    "in a macro": ("{% macro m() %}\n@b.md\n{% endmacro %}{{ m() }}", NASTY),
+    "in a loop": ("{% for i in 'ab' %}\n@b.md\n{% endfor %}", f"{NASTY}\n\n{NASTY}"),
+    "twice": ("@b.md\n@b.md", f"{NASTY}\n{NASTY}"),
+    "and comments keep the count of lines": (
+        "@b.md\n<!-- c\nd -->\n{{ agent }}",
+        f"{NASTY}\n\n\nada",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), PLACES.values(), ids=PLACES)
+def test_text_imported_into_a_template_is_never_executed(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    write(tmp_path, b_md=NASTY, AGENT_md=f"---\ntemplate: jinja2\n---\n{text}")
 
     [agent, *_] = render_files(loader(tmp_path).load(), {"agent": "ada"})
 
-    assert agent.text == f"a\n{nasty}\nand @b.md too \n\nada\n\n{nasty}"
+    assert agent.text == expected
+
+
+@pytest.mark.parametrize("text", ["{{\n@b.md\n}}", "{% if\n@b.md\n%}", "{{ @b.md }}"])
+def test_an_import_is_no_expression(tmp_path: Path, text: str) -> None:
+    write(tmp_path, b_md="1", AGENT_md=f"---\ntemplate: jinja2\n---\n{text}")
+
+    with pytest.raises(TemplateError, match=r"AGENT\.md:[45]: unexpected char"):
+        render_files(loader(tmp_path).load(), {"agent": "ada"})
+
+
+def test_what_a_template_imports_is_masked_and_no_copy_of_another_file(tmp_path: Path) -> None:
+    front = "---\ntemplate: jinja2\n---\n"
+    write(tmp_path, AGENT_md=f"{front}@a.md", SOUL_md=f"{front}@b.md", a_md="key SECRET", b_md="b")
+
+    def mask(text: str) -> tuple[str, list[str]]:
+        return text.replace("SECRET", "***"), ["api key"] * text.count("SECRET")
+
+    agent, soul, _ = render_files(loader(tmp_path, mask=mask).load(), {})
+
+    assert (agent.text, soul.text) == ("key ***", "b")
+    assert agent.warnings == ("secrets were masked (api key)",)
+
+
+def test_an_import_that_a_template_repeats_for_ever_is_an_error(tmp_path: Path) -> None:
+    text = "---\ntemplate: jinja2\n---\n{% for i in range(9999) %}\n@b.md\n{% endfor %}"
+    write(tmp_path, b_md="b" * 9999, AGENT_md=text)
+
+    with pytest.raises(TemplateError, match="does not end"):
+        render_files(loader(tmp_path).load(), {})
 
 
 @pytest.mark.parametrize(("asked", "is_known"), [("jinja", False), ("[a]", False), ("false", True)])
@@ -231,6 +281,87 @@ def test_nothing_in_a_folder_raises(tmp_path: Path) -> None:
     files = loader(tmp_path).load()
 
     assert states(files) == {"agent": "unreadable", "soul": "unreadable", "context": "unreadable"}
+
+
+SPECIAL = {
+    "what fails when it is read": ("/proc/self", "mem", "Input/output error"),
+    "a folder": ("/proc/self", "fd", "no regular file"),
+    "a device": ("/dev", "zero", "no regular file"),
+    "a terminal": ("/dev", "tty", ""),
+}
+
+
+@pytest.mark.parametrize(("folder", "name", "why"), SPECIAL.values(), ids=SPECIAL)
+def test_what_cannot_be_read_is_an_entry(folder: str, name: str, why: str) -> None:
+    if not Path(folder, name).exists():
+        pytest.skip(f"this system has no {folder}/{name}")
+
+    file = BootstrapLoader(folder, root="/", agent_names=[name]).load()[0]
+
+    assert file.state == "unreadable"
+    assert why in file.warnings[0]
+
+
+def test_a_name_that_no_system_takes_is_a_missing_file(tmp_path: Path) -> None:
+    write(tmp_path, AGENT_md=f"@{'x' * 300}.md and @./{'y/' * 3000}z.md")
+
+    file = load_agent(tmp_path)
+
+    assert file.text == f"@{'x' * 300}.md and @./{'y/' * 3000}z.md"
+    assert all("there is no such file" in warning for warning in file.warnings)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket"])
+@pytest.mark.parametrize("place", ["AGENT.md", "x.md", "skills/a/SKILL.md", "skills/a/tools.json"])
+def test_a_pipe_or_a_socket_is_refused_at_once(tmp_path: Path, place: str, kind: str) -> None:
+    write(tmp_path, AGENT_md="@./x.md")
+    write(tmp_path, skills__a__b_txt="")
+    skill = "---\nname: a\ndescription: d\ntools: tools.json\n---\n"
+    (tmp_path / "skills/a/SKILL.md").write_text(skill, encoding="utf-8")
+    (tmp_path / place).unlink(missing_ok=True)
+    if kind == "fifo":
+        os.mkfifo(tmp_path / place)
+    else:
+        with socket.socket(socket.AF_UNIX) as unix, chdir((tmp_path / place).parent):
+            unix.bind(Path(place).name)
+    skills = FolderSkills(tmp_path / "skills")
+    listed = skills.list_now()
+
+    said = [*load_agent(tmp_path).warnings, *(one.reason for one in skills.problems), *skills.notes]
+    assert said
+    assert all(one.tools == () for one in listed)
+
+
+def test_what_was_checked_is_what_is_read(tmp_path: Path) -> None:
+    write(tmp_path, secret__x_md="TOP SECRET", secret__b_md="TOP SECRET", in__sub__x_md="fine")
+    folder = write(tmp_path / "in", AGENT_md="@sub/x.md\n@b.md", b_md="fine")
+    is_over = Event()
+
+    def swap() -> None:
+        while not is_over.is_set():
+            (folder / "link").symlink_to(tmp_path / "secret/b.md")
+            (folder / "link").replace(folder / "b.md")
+            (folder / "sub").rename(folder / "real")
+            (folder / "sub").symlink_to(tmp_path / "secret")
+            (folder / "file").write_text("fine", encoding="utf-8")
+            (folder / "file").replace(folder / "b.md")
+            (folder / "sub").unlink()
+            (folder / "real").rename(folder / "sub")
+
+    swapping = Thread(target=swap, daemon=True)
+    swapping.start()
+    texts = {load_agent(folder).text for _ in range(300)}
+    is_over.set()
+    swapping.join()
+
+    assert not any("SECRET" in text for text in texts)
+
+
+def test_a_folder_whose_name_holds_nul_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="bootstrap must be a path"):
+        BootstrapLoader("a\0b")
+    with pytest.raises(InvalidParameterError, match="skills must be a path"):
+        FolderSkills("a\0b")
 
 
 def test_a_file_that_only_names_another_is_read_as_a_link(tmp_path: Path) -> None:
