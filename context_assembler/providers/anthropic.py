@@ -899,6 +899,8 @@ def count_bytes(value: Json, most: int) -> int:
 
 _CUT_OFF: Final = (None, "max_tokens", "model_context_window_exceeded")
 _CALL_FIELDS: Final = ("type", "id", "name", "input", "cache_control")
+_MEDIA_FIELDS: Final = ("type", "source", "title", "context", "citations")
+_SOURCE_FIELDS: Final = ("type", "media_type", "data", "url", "file_id")
 _RESULT_FIELDS: Final = ("type", "tool_use_id", "content", "is_error", "cache_control")
 
 
@@ -1077,6 +1079,8 @@ def _read_block(
             note(where, warning)
         return call
     if kind == "text" and isinstance(text, str) and not block.get("citations"):
+        # An empty list of citations says nothing; `parsed_output` is the SDK's.
+        wire.note_rest(block, ("type", "text", "citations", "parsed_output"), where, note)
         return wire.text_part(text)
     if kind in THINKING_TYPES:
         said = as_text(block.get("thinking"))
@@ -1084,6 +1088,8 @@ def _read_block(
         return part if find_flaw(block) else part | {"block": block}
     flaw = find_flaw(block)
     if flaw is None and kind in wire.MEDIA and block["source"]["type"] != "content":
+        wire.note_rest(block, _MEDIA_FIELDS, where, note)
+        wire.note_rest(block["source"], _SOURCE_FIELDS, f"{where}.source", note)
         return _read_media(block)
     if flaw is not None:
         note(where, f"is kept verbatim: {flaw}")

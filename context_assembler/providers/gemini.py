@@ -811,6 +811,12 @@ def read_messages(
     return events
 
 
+_READ_INSIDE: Final = {
+    "function_call": ("id", "name", "args"),
+    "function_response": ("id", "name", "response", "parts"),
+}
+
+
 class ContentReader:
     """Reads contents in order: a response without an id answers the oldest open call of its name."""
 
@@ -847,6 +853,10 @@ class ContentReader:
 
     def _part(self, entry: JsonObject, where: str) -> JsonObject:
         fields = snake_fields(entry)
+        for kind, read in _READ_INSIDE.items():
+            if held := snake_fields(fields.get(kind)):
+                wire.note_rest(fields, (kind, "thought", "thought_signature"), where, self._note)
+                wire.note_rest(held, read, f"{where}.{kind}", self._note)
         if "function_response" in fields:
             return self._result(snake_fields(fields["function_response"]))
         warnings: list[str] = []

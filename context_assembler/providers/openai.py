@@ -320,6 +320,12 @@ def read_content(content: Json, where: str, note: wire.Note, *, provider: str) -
     )
 
 
+_READ_OF_PIECES: Final = frozenset(
+    "type text image_url url file detail file_id file_url file_data filename "
+    "prompt_cache_breakpoint".split()
+)
+
+
 def _read_piece(piece: JsonObject, where: str, note: wire.Note, provider: str) -> JsonObject:
     kind = as_text(piece.get("type"))
     part: JsonObject | None = None
@@ -337,9 +343,8 @@ def _read_piece(piece: JsonObject, where: str, note: wire.Note, provider: str) -
     if part is None:
         text = readable(piece) or f"[{piece.get('type')}]"
         return {"type": "opaque", "provider": provider, "block": dict(piece), "text": text}
-    read = {"type", "text", "image_url", "file", "detail", "file_id", "file_url", "file_data"}
-    for key in piece.keys() - read - {"filename", "cache_control", "prompt_cache_breakpoint"}:
-        note(where, f"has the field {key!r}, which has no place in a session")
+    inner = as_object(piece.get("image_url")) | as_object(piece.get("file"))
+    wire.note_rest({**inner, **piece}, _READ_OF_PIECES, where, note)
     return part
 
 

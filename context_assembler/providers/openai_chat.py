@@ -340,6 +340,9 @@ _READ: Final = (  # what of a message is in the parts of its event
 )
 
 
+_READ_OF_CALLS: Final = ("id", "type", "function", "custom", "name", "arguments", "input")
+
+
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a chat completion: an SDK's object, its dict, or a stream's chunks."""
     pieces = as_list(reply)
@@ -507,8 +510,7 @@ def _read_call(
     if isinstance(held.get("input"), str):
         # types of the openai package 3.57, ChatCompletionMessageCustomToolCall (read 2026-11-27)
         given, extras = {"input": held["input"]}, {NAME: {"type": "custom"}}
-    for key in call.keys() - {"id", "type", "function", "custom", "name", "arguments", "input"}:
-        note(where, f"has the field {key!r}, which has no place in a session")
+    wire.note_rest({**target, **call}, _READ_OF_CALLS, where, note)
     warnings: list[str] = []
     call_id, name = as_text(call.get("id")), names.get(sent, sent)
     part = wire.read_call(call_id, name, given, warnings, extras=extras)

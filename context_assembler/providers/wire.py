@@ -644,6 +644,13 @@ def read_content(
     return parts
 
 
+def note_rest(fields: JsonObject, read: Iterable[str], where: str, note: Note) -> None:
+    """Name the fields that hold something and are not among those that are read."""
+    for key in fields.keys() - {*read, "cache_control"}:
+        if fields[key] is not None:
+            note(where, f"has the field {key!r}, which has no place in a session")
+
+
 def count_of(value: Json) -> int:
     """Return a reported count; 0 for one that is missing or no count."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

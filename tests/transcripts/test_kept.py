@@ -1,0 +1,208 @@
+"""Nothing is lost silently: SDK objects are read, and a field without a place is kept or named."""
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from anthropic.types import Message
+from google.genai import types as gemini
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+
+from context_assembler.events import to_json
+from context_assembler.transcripts import detect_format, read_transcript
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SHOWN = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+PDF = {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}
+USED = {"input_tokens": 1, "output_tokens": 1}
+HI = {"role": "user", "content": "hi"}
+SAMPLES: dict[str, Any] = {
+    "anthropic": {
+        "system": [{"type": "text", "text": "s"}],
+        "messages": [
+            {"role": "user", "content": [{"type": "image", "source": SHOWN}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "t", "signature": "c2ln"},
+                    {"type": "text", "text": "b"},
+                    {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "toolu_1",
+                        "content": [{"type": "text", "text": "r"}],
+                    },
+                    {
+                        "type": "document",
+                        "source": {"type": "text", "media_type": "text/plain", "data": "d"},
+                    },
+                ],
+            },
+        ],
+    },
+    "openai_chat": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "a"},
+                {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                {"type": "file", "file": PDF},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": "b",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "r"}]},
+    ],
+    "openai_responses": [
+        {"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "id": "msg_1",
+            "content": [{"type": "output_text", "text": "b", "annotations": []}],
+        },
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"},
+        {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": [{"type": "input_text", "text": "r"}],
+        },
+    ],
+    "gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PIXEL}}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"text": "t", "thought": True, "thoughtSignature": "c2ln"},
+                    {"functionCall": {"name": "f", "args": {}}},
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "f", "response": {"output": "r"}}}],
+            },
+        ]
+    },
+}
+
+
+def objects_in(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where there is an object; arguments and responses are the tools' own."""
+    if isinstance(value, dict):
+        yield place
+    held = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inside in held:
+        if isinstance(inside, dict | list) and key not in ("input", "args", "response"):
+            yield from objects_in(inside, (*place, key))
+
+
+PLACES = [(name, place) for name, sample in SAMPLES.items() for place in objects_in(sample)]
+
+
+@pytest.mark.parametrize(("name", "place"), PLACES, ids=str)
+def test_a_field_without_a_place_is_kept_or_named(name: str, place: tuple[Any, ...]) -> None:
+    changed = holder = deepcopy(SAMPLES[name])
+    for key in place:
+        holder = holder[key]
+    holder["odd_one"] = "said"
+
+    read = read_transcript(changed, format=name)
+
+    kept = json.dumps([list(map(to_json, read.events)), read.metadata])
+    assert "odd_one" in kept or any("odd_one" in issue.reason for issue in read.issues)
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": null}'}}
+REPLY = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+CHOICE = {"index": 0, "finish_reason": "tool_calls", "message": REPLY}
+COMPLETION = ChatCompletion.model_validate(
+    {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": [CHOICE]}
+)
+MESSAGE = Message.model_validate(
+    {
+        "id": "a",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5-5",
+        "content": [
+            {"type": "thinking", "thinking": "t", "signature": "c2ln"},
+            {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": None}},
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": USED,
+    }
+)
+RESPONSE = Response.model_validate(
+    {
+        "id": "a",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "tools": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "output": [
+            {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a": null}'}
+        ],
+    }
+)
+CONTENT = gemini.Content(
+    role="model",
+    parts=[gemini.Part(function_call=gemini.FunctionCall(id="c1", name="f", args={"a": None}))],
+)
+
+
+@dataclass
+class Said:
+    role: str
+    content: Any
+
+
+class Dumped:
+    def to_dict(self) -> dict[str, Any]:
+        return REPLY
+
+
+OBJECTS: dict[str, tuple[Any, str]] = {
+    "a message of Chat": ([HI, COMPLETION.choices[0].message], "openai_chat"),
+    "a message of Anthropic's": ([HI, MESSAGE], "anthropic"),
+    "content of Anthropic's": (
+        [HI, {"role": "assistant", "content": MESSAGE.content}],
+        "anthropic",
+    ),
+    "content in a tuple": ((HI, Said("assistant", (*MESSAGE.content,))), "anthropic"),
+    "items of a response": ([HI, *RESPONSE.output], "openai_responses"),
+    "contents of Gemini's": ([gemini.UserContent("hi"), CONTENT], "gemini"),
+    "contents in a request": ({"contents": [gemini.UserContent("hi"), CONTENT]}, "gemini"),
+    "calls of Chat in a dict": (
+        [HI, {"role": "assistant", "tool_calls": COMPLETION.choices[0].message.tool_calls}],
+        "openai_chat",
+    ),
+    "an object that makes a dict": ([HI, Dumped()], "openai_chat"),
+}
+
+
+@pytest.mark.parametrize(("source", "name"), OBJECTS.values(), ids=OBJECTS.keys())
+def test_the_objects_of_sdks_are_read(source: Any, name: str) -> None:
+    asked, reply = read_transcript(source).events
+
+    assert detect_format(source) == name
+    assert asked.text == "hi"
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("f", {"a": None})]
