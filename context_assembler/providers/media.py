@@ -340,6 +340,9 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
         return None if text.strip() else _EMPTY
     if limits.features.get("vision" if is_image else "pdf") is False:
         return "media.unsupported", f"the model takes no {part['type']}s"
+    place = clean_text(source.get("url") or source.get("file_id") or "")
+    if not source.get("data") and not place.strip():
+        return _EMPTY
     taken = rules.image_types if is_image else rules.document_types
     only = f"only {rules.image_words if is_image else rules.document_words} are taken"
     if source["type"] == "file":
@@ -354,14 +357,11 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
             return "media.source", f"{rules.api} fetches no documents"
         if declared and not is_image and not declared.startswith((*taken, "text/")):
             return "media.type", only
-        if url and not (mark and scheme.lower() in rules.schemes):
+        if not (mark and scheme.lower() in rules.schemes):
             return "media.source", f"{rules.api} fetches nothing from such an address"
-        if url and rules.type_at and not rules.type_at(source):
-            return "media.type", "its media type is not known"
-        return None if url else _EMPTY
+        is_known = rules.type_at is None or rules.type_at(source)
+        return None if is_known else ("media.type", "its media type is not known")
     encoded, media_type = source["data"], media_type_of(source)
-    if not encoded:
-        return _EMPTY
     if not media_type.startswith(taken):
         return "media.type", only
     if media_type in (*_TELLING_TYPES, PDF) and begins_as(encoded) != media_type:

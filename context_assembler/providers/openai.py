@@ -94,6 +94,7 @@ class OpenAIWire(wire.GrownWire):
     _parameters: Callable[[Request], Item]
     _choice_of: Callable[[str], Item]
     _choice_among: Callable[[str, tuple[str, ...]], Item]
+    _outlive: Callable[[Item, Mapping[str, str]], Item]  # what is left of it, without what is gone
 
     def __init__(
         self, request: Request, rules: tuple[wire.NameRule, wire.NameRule], role: str
@@ -105,6 +106,7 @@ class OpenAIWire(wire.GrownWire):
         self.names = tool_names(request, self.name, rules[0])
         self.tools: list[ToolSpec] = []
         self.rendered_tools: list[Item] = []
+        self.ends: dict[str, tuple[float, str]] = {}  # by id, when the server forgets it; its words
 
     def add(self, turn: Turn) -> None:
         """Append a turn; an assistant turn with calls is followed by the turn of their results."""
@@ -243,7 +245,13 @@ class OpenAIWire(wire.GrownWire):
         if self.rendered_tools:
             made["tools"] = LentList(self.rendered_tools)
         made |= self._tool_choice(request)
-        made[self.key] = LentList([*before, *self.messages])
+        now, messages = request.newest_at or 0, self.messages
+        if gone := {one: words for one, (end, words) in self.ends.items() if end <= now}:
+            messages = [self._outlive(message, gone) for message in messages]
+            for one in gone:
+                why = "The server keeps it no longer, so its place says what was there in words."
+                self.report(one, why, "parameter.expired", "repaired")
+        made[self.key] = LentList([*before, *messages])
         return made
 
     def _sampling(self, request: Request) -> Item:

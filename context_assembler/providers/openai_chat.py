@@ -69,6 +69,7 @@ class Wire(openai.OpenAIWire):
         ids = _MISTRAL_IDS if limits.provider == "mistral" else ID_RULE
         super().__init__(request, (NAME_RULE, ids), "developer" if own else "system")
         self.takes_late = takes_late_instructions(limits)
+        self.hears = self.is_own and takes_audio(limits.id)
         self._tool_of: dict[str, str] = {}  # ids of the newest reply's calls → tool
         self.tools = self._offer(most=openai.MAX_TOOLS)
         self.rendered_tools = list(map(self._tool, self.tools))
@@ -104,8 +105,15 @@ class Wire(openai.OpenAIWire):
         calls = [part for part in parts if part["type"] == "tool_call"]
         ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []
         content: list[Item] = []
+        spoken: Item = {}
         is_text = True
         for part in parts:
+            heard = as_object(wire.own_extras(part, NAME).get("audio"))
+            if self.hears and (audio_id := as_text(heard.get("id"))):
+                # https://developers.openai.com/api/docs/guides/audio (read 2026-11-30)
+                spoken = {"audio": {"id": audio_id}}
+                self.ends[audio_id] = wire.count_of(heard.get("expires_at")), part["text"]
+                continue
             if part["type"] == "opaque" and part["provider"] == NAME:
                 content.append(wire.plain_json(part["block"]))
                 is_text = False
@@ -113,7 +121,7 @@ class Wire(openai.OpenAIWire):
                 text = clean_text(part.get("text", ""))
                 if text and not text.isspace():
                     content.append({"type": "text", "text": text})
-        message: Item = {"role": "assistant"}
+        message: Item = {"role": "assistant", **spoken}
         if content:
             message["content"] = "\n".join([p["text"] for p in content]) if is_text else content
         if calls:
@@ -128,6 +136,14 @@ class Wire(openai.OpenAIWire):
             self.messages.append(message)
         if any(part["type"] == "tool_result" for part in parts):
             self._add_results(turn)
+
+    def _outlive(self, message: Item, gone: Mapping[str, str]) -> Item:
+        """Return the message; what was said in a sound that the server forgot, in words."""
+        sound = as_text(as_object(message.get("audio")).get("id"))
+        if sound not in gone:
+            return message
+        kept = {key: held for key, held in message.items() if key != "audio"}
+        return _merged({"role": "assistant", "content": clean_text(gone[sound])}, kept)
 
     def _reasoning(self, parts: Sequence[JsonObject]) -> Item:
         """Return what the model thought, in the field that the host takes.
@@ -184,7 +200,7 @@ class Wire(openai.OpenAIWire):
             said = [as_object(held).get(name) for name in names] or [held]
             if not any(as_text(one).strip() for one in said):
                 return f"its {kind} is empty"
-        if kind == "input_audio" and self.is_own and not takes_audio(self.request.limits.id):
+        if kind == "input_audio" and self.is_own and not self.hears:
             return "the model takes no sound"
         takes = kind == "refusal" if role == "assistant" else kind not in ("refusal", "")
         is_known = kind in PART_TYPES or not self.is_own
@@ -490,9 +506,10 @@ def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) 
     for at, call in enumerate(as_list(message.get("tool_calls"))):
         parts += _read_call(as_object(call), f"tool_calls[{at}]", names, note)
     if audio := as_object(message.get("audio")):
-        note("audio", "Of the spoken answer only the words were recorded.")
-        spoken = as_text(audio.get("transcript"))
-        parts += [wire.text_part(spoken)] if spoken else []
+        note("audio", "Of the spoken answer only the words and its id were recorded.")
+        kept = {key: audio[key] for key in ("id", "expires_at") if audio.get(key)}
+        said = wire.text_part(as_text(audio.get("transcript")))
+        parts += [{**said, "extras": {NAME: {"audio": kept}}}] if said["text"] or kept else []
     return parts
 
 

@@ -198,6 +198,8 @@ class Wire(openai.OpenAIWire):
             return "the other half of its call is missing"
         if kind in _IN_OTHER_WORDS:
             return "it is sent in words"
+        if kind == "item_reference" and not as_text(block.get("id")).startswith("msg_"):
+            return "what led to it, or answers it, is with the provider alone"
         held = [as_text(block[key]) for key in block if key not in _ABOUT]
         if not any(held) and kind.startswith(("input_", "item_reference", "mcp_approval_response")):
             return "it is empty"
@@ -234,7 +236,9 @@ class Wire(openai.OpenAIWire):
         reasoning = [self._reasoning(part) for part in parts if part["type"] == "thinking"]
         is_whole = any(reasoning)
         made_by = as_object(turn.get("made_by"))
-        usage = made_by.get("usage")
+        usage, container = made_by.get("usage"), as_object(made_by.get("container"))
+        if container.get("expires_at"):
+            self.ends[as_text(container.get("id"))] = container["expires_at"], ""
         # The items of an import go back as they came: nobody knows of reasoning that led to them.
         did_not_reason = not made_by or (usage is not None and not usage.get("reasoning_tokens"))
         keeps = is_whole or not self._reasons or did_not_reason
@@ -262,6 +266,24 @@ class Wire(openai.OpenAIWire):
         self._append(items, [part for part in parts if part["type"] != "thinking"])
         if any(part["type"] == "tool_result" for part in parts):
             self._add_results(turn)
+
+    def _outlive(self, item: Item, gone: Mapping[str, str]) -> Item:
+        """Return the item; one of a container that expired, which is refused, in words.
+
+        Source:
+            https://github.com/pydantic/pydantic-ai/issues/7461 (read 2026-11-30)
+        """
+        if item.get("container_id") in gone:
+            return _message("assistant", describe(item))
+        pieces = objects_in(item.get("content"))
+        if not any(
+            "container_id" in mark for p in pieces for mark in objects_in(p.get("annotations"))
+        ):
+            return item
+        for piece in (pieces := plain_json(pieces)):
+            marks = objects_in(piece.get("annotations"))
+            piece["annotations"] = [one for one in marks if one.get("container_id") not in gone]
+        return {**item, "content": pieces}
 
     def _reasoning(self, part: JsonObject) -> Item | None:
         """Return the reasoning item that the part goes back as; `None` if it cannot.
@@ -688,11 +710,16 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     changes = objects_in(body.get("input_transformations"))
     for reason, n in Counter(as_text(c.get("reason")) or "unknown" for c in changes).items():
         warnings.append(f"{n} reasoning item(s) of the request were not used: {reason}.")
+    # It is gone 20 minutes after its last use.
+    # https://developers.openai.com/api/docs/guides/tools-code-interpreter (read 2026-11-30)
+    made_at = wire.count_of(body.get("completed_at") or body.get("created_at"))
+    held = [item["container_id"] for item in items if as_text(item.get("container_id"))]
+    container = {"id": held[-1], "expires_at": made_at + 1200} if held and made_at else None
     reason = as_text(as_object(body.get("incomplete_details")).get("reason"))
     said = (piece for item in items for piece in objects_in(item.get("content")))
     reason = "refusal" if any(piece.get("type") == "refusal" for piece in said) else reason
     usage = openai.read_usage(body.get("usage"), asked="input", answered="output")
-    about = unfinished, as_text(body.get("id")) or None, reason or status or None, usage
+    about = unfinished, as_text(body.get("id")) or None, reason or status or None, usage, container
     return wire.Reply(NAME, as_text(body.get("model")), parts, *about, warnings=(*warnings,))
 
 
@@ -899,4 +926,7 @@ def _read_input(
         kept = _without(read, kept)
         yield "tool_result", {"parts": [result]} | ({"metadata": {NAME: kept}} if kept else {})
     else:
+        if kind == "item_reference":
+            told = "names an item that the provider keeps; what it says is not in this transcript"
+            note(f"{where}.id", f"({as_text(item.get('id')):.40}) {told}")
         yield "system" if kind in _OF_DEVELOPER else "user", {"parts": [_whole(item)]}

@@ -486,7 +486,10 @@ READ_AS: dict[str, tuple[Any, list[Any]]] = {
         ),
         [call("c", "g", input="x") | {"extras": {"openai_chat": {"type": "custom"}}}],
     ),
-    "a spoken answer": (completion({"content": None, "audio": SPOKEN}), ["Hello"]),
+    "a spoken answer": (
+        completion({"content": None, "audio": SPOKEN}),
+        [text("Hello") | {"extras": {"openai_chat": {"audio": {"id": "a"}}}}],
+    ),
     "a stream": (
         [chunk({"content": "b"}), chunk({"content": "c"}), chunk({}, finish_reason="stop")],
         ["bc"],

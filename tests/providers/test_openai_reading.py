@@ -20,6 +20,11 @@ SEALED: dict[str, Any] = {
 }
 SEARCH = {"type": "web_search_call", "id": "ws_1", "action": {"type": "search", "query": "q"}}
 APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True}
+HEARD: dict[str, Any] = {
+    "type": "text",
+    "text": "Hello.",
+    "extras": {CHAT: {"audio": {"id": "a"}}},
+}
 CITED = {"type": "output_text", "text": "b", "annotations": [{"type": "url_citation"}]}
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
 
@@ -97,7 +102,7 @@ READ: dict[str, tuple[str, Any, list[Any], list[str]]] = {
     "a spoken answer": (
         CHAT,
         [{"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Hello."}}],
-        [event("assistant", "Hello.")],
+        [event("assistant", HEARD)],
         ["messages[0].audio"],
     ),
     "what is no message": (
@@ -190,7 +195,7 @@ READ: dict[str, tuple[str, Any, list[Any], list[str]]] = {
                 ),
             ),
         ],
-        ["input[3]", "input[4]", "input[5]"],
+        ["input[0].id", "input[3]", "input[4]", "input[5]"],
     ),
     "the output of a patch": (
         RESPONSES,

@@ -193,8 +193,12 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
         ],
     ),
     "a reference to an item goes back": (
-        [user("a", opaque_own({"type": "item_reference", "id": "rs_1"}), "b")],
-        [said("user", "a"), {"type": "item_reference", "id": "rs_1"}, said("user", "b")],
+        [user("a", opaque_own({"type": "item_reference", "id": "msg_1"}), "b")],
+        [said("user", "a"), {"type": "item_reference", "id": "msg_1"}, said("user", "b")],
+    ),
+    "a reference to reasoning, whose reply is with the provider, is sent in words": (
+        [user(opaque_own({"type": "item_reference", "id": "rs_1"}, "[item_reference]"))],
+        [said("user", "[item_reference]")],
     ),
     "programs are told in words": (
         [

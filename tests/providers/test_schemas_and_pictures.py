@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_assembler.ports import ToolSpec
+from context_assembler.providers import PROVIDERS
 from context_assembler.tools import ListedTools, ToolCollector
 from tests.providers.builders import render_with_entries, user
 
@@ -220,3 +221,24 @@ def test_bytes_that_are_no_picture_are_left_out_in_words() -> None:
 
     assert "image" in payload["messages"][1]["content"]
     assert entries == [("shortened", "media.type")]
+
+
+@pytest.mark.parametrize("provider", [*PROVIDERS])
+@pytest.mark.parametrize("kind", ["image", "document"])
+@pytest.mark.parametrize("held", ["", " ", "\0"], ids=["nothing", "a blank", "NUL"])
+@pytest.mark.parametrize("place", ["file", "url", "base64"])
+def test_what_has_no_place_to_be_found_at_is_left_out(
+    provider: str, kind: str, held: str, place: str
+) -> None:
+    source = {
+        "file": {"type": "file", "file_id": held, "provider": provider},
+        "url": {"type": "url", "url": held},
+        "base64": {"type": "base64", "media_type": "image/png", "data": ""},
+    }[place]
+
+    payload, entries = render_with_entries(
+        provider, user("a", {"type": kind, "source": source}), user("b")
+    )
+
+    assert f"[{kind} left out" in json.dumps(payload)
+    assert entries == [("shortened", "media.empty")]

@@ -85,6 +85,25 @@ def test_what_is_around_the_messages_is_kept() -> None:
     assert [tool.name for tool in read.tools] == ["f"]
 
 
+@pytest.mark.parametrize(
+    "tools",
+    [
+        {"functionDeclarations": [{"name": "f"}]},
+        {"function_declarations": {"name": "f"}},
+        [{"functionDeclarations": {"name": "f"}}],
+        {"name": "f"},
+    ],
+)
+@pytest.mark.parametrize("is_nested", [True, False])
+def test_gemini_takes_tools_as_one_object(tools: Any, *, is_nested: bool) -> None:
+    asked = {"contents": [{"role": "user", "parts": [{"text": "a"}]}]}
+    request = {**asked, **({"config": {"tools": tools}} if is_nested else {"tools": tools})}
+
+    read = read_transcript(request, format="gemini")
+
+    assert [tool.name for tool in read.tools] == ["f"]
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "an unknown format": ({"a": 1}, "claude_code, gemini_cli, codex, pi, goose"),
     "several sessions": ([{"traj": TALK}, {"traj": TALK}], "read_sessions"),
