@@ -646,7 +646,7 @@ def read_content(
 
 def note_rest(fields: JsonObject, read: Iterable[str], where: str, note: Note) -> None:
     """Name the fields that hold something and are not among those that are read."""
-    for key in fields.keys() - {*read, "cache_control"}:
+    for key in sorted(fields.keys() - {*read, "cache_control"}):
         if fields[key] is not None:
             note(where, f"has the field {key!r}, which has no place in a session")
 
