@@ -18,6 +18,7 @@ from context_assembler.errors import AssemblyError, ConfigurationError, UnknownM
 from context_assembler.events import Json, to_json
 from context_assembler.options import AssemblerConfig
 
+_OUTCOMES: Final = ("added", "replaced", "duplicate")
 app: Final = typer.Typer(help="Keep memories, find them, and measure recall.")
 _SHOWN: Final = (
     "markdown token_count sources_used source_status source_notes budget_exceeded truncated_items"
@@ -137,18 +138,31 @@ async def forget(id: list[str], *, memory: Words = None, namespace: Words = None
 
 
 @cli.command(app, "import")
-async def import_(file: Path, *, memory: Words = None) -> Answer:
-    """Remember every memory of a file, or none.
+async def import_(
+    file: Path, *, memory: Words = None, namespace: str = "", partial: bool = False
+) -> Answer:
+    """Remember the memories of a file or folder, all or none.
+
+    Read are JSON Lines as export writes them, mem0's get_all, claude-mem's exports, the graph of the
+    MCP memory server, and Markdown, such as MEMORY.md. What cannot be read is listed.
 
     Args:
-        file: JSON Lines, as export writes; - reads stdin.
+        file: A file or folder; - reads stdin.
+        namespace: Whose the memories are that do not say so.
+        partial: Read a file of which more than a tenth cannot be read.
     """
     source = io.BytesIO(cli.read_content(file)) if file == cli.STANDARD else file
+    read = memories.load_memories(source, namespace=namespace, partial=partial)
     async with _assembler(memory, creates=True) as keeper:
-        done = await memories.import_memories(keeper, source)
+        done = await keeper.remember(read.records)
     outcomes = [one.outcome for one in done]
-    numbers = {name: outcomes.count(name) for name in ("added", "replaced", "duplicate")}
-    return Answer({**numbers, "ids": [one.id for one in done]})
+    value: dict[str, Json] = {name: outcomes.count(name) for name in _OUTCOMES}
+    rows = {"rows_read": read.rows_read, "rows_listed": len(read.unread)}
+    value |= {"format": read.format, **rows, "listed": to_json(read.unread)}
+    shown: list[Any] = [cli.fields_of({name: value[name] for name in ("format", *_OUTCOMES)})]
+    shown += [cli.table_of(value["listed"], "place", "line", "reason")] if read.unread else []
+    shown.append(f"{read.rows_read:,} rows read, {len(read.unread):,} listed.")
+    return Answer(value | {"ids": [one.id for one in done]}, shown)
 
 
 @cli.command(app, "export")

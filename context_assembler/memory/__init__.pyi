@@ -21,6 +21,7 @@ from context_assembler.memory.format import (
     RecalledMemory,
     RecallExplanation,
 )
+from context_assembler.memory.imports import LoadedMemories, UnreadRow, load_memories
 from context_assembler.memory.kinds import (
     KINDS,
     ChangedFunctionMetadata,
@@ -85,6 +86,7 @@ __all__ = [
     "Grade",
     "KindSpec",
     "LearningMetadata",
+    "LoadedMemories",
     "MemoryAssembler",
     "MemoryFilters",
     "MemoryHit",
@@ -113,6 +115,7 @@ __all__ = [
     "Signals",
     "TaskFrame",
     "TaskStack",
+    "UnreadRow",
     "ValueMetadata",
     "Vector",
     "decode_memory",
@@ -123,6 +126,7 @@ __all__ = [
     "import_memories",
     "index_text",
     "kind",
+    "load_memories",
     "load_stack",
     "open_embedder",
     "open_memory",

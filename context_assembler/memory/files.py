@@ -3,21 +3,22 @@
 import asyncio
 from contextlib import nullcontext
 from datetime import datetime, timedelta
+from functools import partial as partial_of
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from context_assembler.memory.assembler import MemoryAssembler
+from context_assembler.memory.imports import load_memories
 from context_assembler.memory.records import (
     NO_FILTERS,
     MemoryFilters,
     MemoryRecord,
     Remembered,
-    read_memories,
     refuse,
     says_something,
     write_memories,
 )
-from context_assembler.memory.stack import unusable_file, written_whole
+from context_assembler.memory.stack import written_whole
 from context_assembler.memory.stores import MemoryStore
 
 LEAST_WORTH: Final = 0.05
@@ -48,33 +49,29 @@ async def export_memories(
 
 
 async def import_memories(
-    store: MemoryStore | MemoryAssembler, file: str | Path | BinaryIO
+    store: MemoryStore | MemoryAssembler,
+    file: str | Path | BinaryIO,
+    *,
+    namespace: str = "",
+    partial: bool = False,
 ) -> list[Remembered]:
-    """Keep the records of a file of JSON Lines, and return what became of each, in order.
+    """Keep the memories of a file or folder, and return what became of each, in order.
 
-    All lines are read before the store is asked to keep them at once: every one is kept, or none.
+    Everything is read before the store is asked to keep it at once: all of it is kept, or none.
 
     Args:
         store: What keeps them; a `MemoryAssembler` gives those without a vector one of its model.
-        file: Its path, or an open stream of bytes, such as `sys.stdin.buffer`; UTF-8.
+        file: As in `load_memories`, which also says what could not be read.
+        namespace: Whose the memories are that do not say so.
+        partial: Whether a file is read of which more than a tenth cannot be read.
 
     Raises:
-        MemoryFormatError: A line is no memory, or of a newer version; the error names it.
+        MemoryFormatError: The format is unknown, or more than a tenth cannot be read.
         ConfigurationError: The file cannot be read.
         StoreError: The store cannot keep one of them.
     """
-    return await store.remember(await asyncio.to_thread(_read, file))
-
-
-def _read(file: str | Path | BinaryIO) -> list[MemoryRecord]:
-    if not isinstance(file, str | Path):
-        return [*read_memories(file, name=getattr(file, "name", "The memories"))]
-    source = Path(file).expanduser()
-    try:
-        lines = source.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    except OSError as error:
-        raise unusable_file(source, "read", error) from error
-    return [*read_memories(lines, name=str(source))]
+    read = partial_of(load_memories, file, namespace=namespace, partial=partial)
+    return await store.remember((await asyncio.to_thread(read)).records)
 
 
 # ---- fading ----

@@ -77,3 +77,43 @@ def test_recall_is_graded(kept: Run) -> None:
     assert graded["overall"]["questions"] == 1
     assert graded["overall"]["whole"] == {"200": 1.0}
     assert graded["missed"] == []
+
+
+def test_what_another_program_kept_is_read_listed_and_counted(run: Run) -> None:
+    rows = [{"id": str(at), "memory": f"fact {at}", "user_id": "ada"} for at in range(11)]
+    Path("mem0.json").write_text(json.dumps({"results": [*rows, {"id": "x"}]}), "utf-8")
+    Path("few.json").write_text(json.dumps([rows[0], {"id": "x"}]), "utf-8")
+    Path("notes").mkdir()
+    Path("notes", "MEMORY.md").write_text("# Tea\ngreen\n", "utf-8")
+
+    shown = run("memory", "import", "mem0.json", *URL)
+    again = run("memory", "import", "mem0.json", *URL, "--json").json
+    notes = run("memory", "import", "notes", *URL, "--namespace", "home", "--json").json
+    few = run("memory", "import", "few.json", *URL)
+    part = run("memory", "import", "few.json", *URL, "--partial", "--json").json
+
+    assert shown.code == 0
+    assert shown.out.endswith("11 rows read, 1 listed.\n")
+    assert "it lacks memory" in shown.out
+    assert (again["added"], again["replaced"], again["rows_listed"]) == (0, 11, 1)
+    assert again["listed"][0]["place"] == "mem0.json: results[11]"
+    assert (notes["format"], notes["added"]) == ("markdown", 1)
+    assert few.code != 0
+    assert "--partial" in few.err
+    assert (part["replaced"], part["rows_read"]) == (1, 1)
+    kept = run("memory", "stats", *URL, "--json").json["by_namespace"]
+    assert kept == {"ada": 11, "home": 1}
+
+
+def test_an_id_that_two_projects_have_is_forgotten_of_the_one_that_is_named(run: Run) -> None:
+    lines = [{"text": name, "id": "a", "namespace": name} for name in ("ada", "bob")]
+    Path("own.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    run("memory", "import", "own.jsonl", *URL)
+
+    unclear = run("memory", "forget", "a", *URL)
+    gone = run("memory", "forget", "a", *URL, "--namespace", "ada", "--json").json
+
+    assert unclear.code != 0
+    assert "--namespace" in unclear.err
+    assert gone == {"forgotten": ["a"], "unknown": []}
+    assert run("memory", "stats", *URL, "--json").json["by_namespace"] == {"bob": 1}
