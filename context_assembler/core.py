@@ -38,7 +38,7 @@ from context_assembler.history.lines import (
     turns_of,
     unscaled,
 )
-from context_assembler.history.notes import Clock, fresh_notes
+from context_assembler.history.notes import Clock, fresh_notes, is_known
 from context_assembler.history.reasoning import Reader, sum_up
 from context_assembler.history.repair import unsigned
 from context_assembler.models import ModelLimits, protocol_for
@@ -182,7 +182,7 @@ class Core:
                 break
             texts.append("\n".join(part["text"] for part in body["parts"]))
         is_settled = lead < len(columns.kinds)  # no further instruction can join the opening
-        began = next(filter(None, columns.created[len(texts) :] if is_settled else ()), None)
+        began = next(filter(is_known, columns.created[len(texts) :] if is_settled else ()), None)
         moment = None if began is None else datetime.fromtimestamp(began, UTC)
         return Opening(tuple(text for text in texts if text.strip()), moment)
 

@@ -31,7 +31,7 @@ from context_assembler.events import (
     JsonObject,
     Origin,
 )
-from context_assembler.history.notes import Clock
+from context_assembler.history.notes import Clock, is_known
 from context_assembler.history.repair import (
     CONTINUE,
     OPENING,
@@ -365,8 +365,8 @@ class Timeline:
     def _clock_due(self, user: int) -> tuple[bool, bool]:
         """Return whether a clock note belongs after an event, and if one may yet be stored there."""
         clock, letters = self.rules.clock, self._letters
-        moment = clock.moment(self._created[user]) if clock is not None else None
-        if clock is None or moment is None:
+        moment = self._created[user]
+        if clock is None or not is_known(moment):
             return False, False
         behind = user + 1  # a result moves away, to its call
         while behind < len(letters) and (

@@ -19,6 +19,14 @@ _MONTHS: Final = (
 RECALLED: Final = "Recalled from memory."  # how a note about memory begins
 
 
+def is_known(created: float) -> bool:
+    """Whether somebody knows this time of a message.
+
+    The first and the last year stand for "not known", as the zero time of some languages does.
+    """
+    return bool(created) and _EARLIEST < created < _LATEST
+
+
 class Clock:
     """Places and writes clock notes.
 
@@ -35,13 +43,6 @@ class Clock:
 
             self._zone = ZoneInfo(settings.time_zone)
 
-    def moment(self, created: float) -> float | None:
-        """Return when a message was written; `None`: not known.
-
-        The first and the last year stand for "not known", as the zero time of some languages does.
-        """
-        return created if created and _EARLIEST < created < _LATEST else None
-
     def is_due(self, moment: float, *, last: float | None) -> bool:
         """Whether a note is due: the last one is too long ago, or tells of another day."""
         if last is None or moment - last > self._gap:
@@ -51,7 +52,8 @@ class Clock:
     def is_quiet(self, moments: Sequence[float], *, last: float) -> bool:
         """Whether no note is due at any of these moments."""
         ends = min(moments), max(moments)
-        return not any(self.is_due(moment, last=last) for moment in ends) and ends[0] > 0
+        are_known = ends[0] > 0 and ends[1] < _LATEST
+        return are_known and not any(self.is_due(moment, last=last) for moment in ends)
 
     def text(self, moment: float) -> str:
         """Return the text of the note."""

@@ -92,6 +92,7 @@ _OWN_COUNTS: Final = Struct("<BII")
 _NO_FAMILY: Final = 0xFF  # the number of one that has counted nothing in this file
 _MOST_SEQ: Final = 0xFFFF_FFFF
 _MOST_ID_CHARS: Final = 512
+_FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800.0, 253_402_300_799.0  # that are dates in UTC
 _MOST_HEADS: Final = 1_000
 _SPANS_AT_ONCE: Final = 100  # SQLite joins at most 500
 _PAGE: Final = 200  # events that `load` reads at once
@@ -642,7 +643,8 @@ def _load_all(rows: Sequence[tuple[int, bytes]], session_id: str) -> list[Body]:
 def _time_of(moment: datetime | None) -> float | None:
     if moment is None:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    created = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return min(max(created, _FIRST_MOMENT), _LAST_MOMENT)
 
 
 def _moment(created: float | None) -> datetime | None:

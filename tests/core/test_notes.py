@@ -130,6 +130,31 @@ def test_the_time_is_given_in_the_zone_and_format_set(
     assert clocks(moment, time_zone=zone, format=form)[1] == f"N Time: {text}"
 
 
+EDGES = [
+    datetime(1, 1, 1),
+    datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+    datetime(1, 1, 1, tzinfo=timezone(-timedelta(hours=12))),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(-timedelta(hours=12))),
+]
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])
+async def test_the_ends_of_the_calendar_are_times_that_nobody_knows(
+    edge: datetime, zone: str
+) -> None:
+    clock = {"time_zone": zone, "date_in_system": True}
+    store = stored(*said_at(MORNING, edge, edge), *said_at(edge), "U end")
+
+    context = opened(store, clock=clock).assemble_sync("s", model=HAIKU)
+    only = assembled(*said_at(edge), "U end", model=HAIKU, config={"clock": clock})
+
+    assert [row[0] for row in turns(context)].count("N") == 1
+    assert [row[0] for row in turns(only)] == ["U", "A", "U"]
+    assert len([event async for event in store.load("s")]) == 9
+
+
 def test_the_gap_is_true_time_where_clocks_are_put_back() -> None:
     before = datetime(2026, 10, 25, 0, 55, tzinfo=UTC)  # 02:55, five minutes before 02:00 again
 
