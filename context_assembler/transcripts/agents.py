@@ -35,31 +35,35 @@ def _read_codex(builder: Builder) -> None:
     model: Json = ""
     reply: Body = {}  # the one that goes on
     asked: list[JsonObject] = []  # for compactions that keep nothing but what users said
+    known: dict[str, JsonObject] = {}  # items by id, for compactions that name them
     for row in builder.rows():
         kind, payload = as_text(row.get("type")), as_object(row.get("payload"))
-        inner, about = as_text(payload.get("type")), {"created_at": row.get("timestamp")}
+        inner = as_text(payload.get("type"))
         if kind == "response_item" and inner != "ghost_snapshot":
             asked += [payload] if _is_asked(payload) else []
-            reply = _add_item(builder, without_nulls(payload), about, model, reply)
+            known[as_text(payload.get("id"))] = payload
+            reply = _add_item(builder, without_nulls(payload), row, model, reply)
         elif kind == "compacted":
             kept = objects_in(payload.get("replacement_history"))
-            if "replacement_history" not in payload:
+            for entry in objects_in(payload.get("replacement_history_entries")):
+                kept.append(as_object(entry.get("item", known.get(as_text(entry.get("item_id"))))))
+            if "replacement_history" not in payload and not kept:
                 kept = objects_in([*asked, {"role": "user", "content": payload.get("message")}])
             reply = {}
             if any(map(openai_responses.is_sealed_compaction, kept)):  # for OpenAI alone to open
                 opaque = {"type": "opaque", "provider": openai_responses.NAME}
                 maker = made_by(openai_responses.NAME, model, {})
-                builder.compact([{**opaque, "block": one} for one in kept], about, made_by=maker)
+                builder.compact([{**opaque, "block": one} for one in kept], row, made_by=maker)
                 continue
-            builder.compact([], about)
+            builder.compact([], row)
             for item in kept:
-                reply = _add_item(builder, item, about, "", reply)
+                reply = _add_item(builder, item, row, "", reply)
         elif kind == "session_meta":
             builder.reading.use(builder.row)
             told = payload.pop("base_instructions", payload.pop("instructions", None))
             if "id" not in builder.reading.metadata:  # a fork repeats those of its parents
                 for text in builder.pieces(as_object(told).get("text", told)):
-                    builder.append("system", {"parts": [text]}, about)
+                    builder.append("system", {"parts": [text]}, row)
                 builder.reading.metadata |= payload
         elif kind == "turn_context":
             builder.reading.use(builder.row)
@@ -76,20 +80,20 @@ def _read_codex(builder: Builder) -> None:
 
 
 def _add_item(
-    builder: Builder, item: JsonObject, about: JsonObject, model: Json, reply: Body
+    builder: Builder, item: JsonObject, row: JsonObject, model: Json, reply: Body
 ) -> Body:
     """Append an item, to the reply that it goes on with if there is one; return the open reply."""
     maker = made_by(openai_responses.NAME, model, {})
     for event_type, body in openai_responses.read_messages([item], builder.note):
         if event_type != "assistant":
-            builder.append(event_type, body, about)
+            builder.append(event_type, body, row)
             reply = {}
         elif reply:
             reply["parts"] += body["parts"]
             builder.reading.use(builder.row)
         else:
             reply = {**body, "made_by": maker} if maker else body
-            builder.append(event_type, reply, about)
+            builder.append(event_type, reply, row)
     return reply
 
 
@@ -110,6 +114,7 @@ def _roll_back(builder: Builder, turns: Json) -> None:
     ]
     if isinstance(turns, int) and turns > 0 and starts:
         del events[starts[-turns:][0] :]
+        builder.reading.issues.count("rollbacks", "took turns back; left out", builder.row.line)
 
 
 # ---- pi and OpenClaw ----
@@ -122,8 +127,8 @@ _PI: Final = frozenset(
 
 def _is_pi(row: JsonObject) -> bool:
     kind = as_text(row.get("type"))
-    own = {"message": "message", "compaction": "summary", "custom_message": "content"}.get(kind, "")
-    is_entry = own in row or (not own and bool(row.keys() & {"parentId", "timestamp"}))
+    own = {"message": "message", "compaction": "summary", "custom_message": "content"}.get(kind)
+    is_entry = bool(row.keys() & {"parentId", "timestamp"}) and (own is None or own in row)
     others = {"payload", "content", "uuid", "role", "sessionId"} - {own}
     return kind in _PI and is_entry and not row.keys() & others
 
@@ -135,7 +140,7 @@ def _read_pi(builder: Builder) -> None:
     places: dict[str, int] = {}  # entries → events before them
     for entry in builder.rows():
         kind, own_id = as_text(entry.pop("type", None)), as_text(entry.get("id"))
-        about = {"id": own_id, "created_at": entry.get("timestamp")}
+        about = {"id": own_id, "timestamp": entry.get("timestamp")}
         places[own_id] = places[f"#{builder.row.at}"] = len(events)
         if kind == "session":
             builder.reading.use(builder.row)
@@ -146,11 +151,11 @@ def _read_pi(builder: Builder) -> None:
             kept = entry.get("firstKeptEntryId", f"#{entry.get('firstKeptEntryIndex')}")
             builder.compact(builder.pieces(entry.get("summary")), about, places.get(as_text(kept)))
         elif kind == "branch_summary":
-            builder.say(dict(about), "user", entry.get("summary"), origin="model")
+            builder.say(about, "user", entry.get("summary"), origin="model")
         elif kind == "custom_message":
-            builder.say(dict(about), "user", entry.get("content"), origin="developer")
+            builder.say(about, "user", entry.get("content"), origin="developer")
         elif kind == "message":
-            _say_pi(builder, {**as_object(entry.get("message")), "id": own_id})
+            _say_pi(builder, {**about, **as_object(entry.get("message")), "id": own_id})
         else:
             builder.leave(f"entries of type {kind}", "are the client's own")
 
@@ -201,16 +206,18 @@ def _read_goose(builder: Builder) -> None:
     about = without_nulls({"model": model, "provider": head.get("provider_name")})
     for message in builder.rows():
         shown = as_object(message.get("metadata"))
+        told = as_object(shown.get("inference"))
+        told = {"model": told.get("requestedModel"), "provider": told.get("provider")}
         is_hidden = shown.get("agentVisible") is False
         if "role" not in message:
             builder.reading.use(builder.row)
             builder.reading.metadata |= message
         elif hidden and not is_hidden and shown.get("userVisible") is False:
-            when = {"id": message.get("id"), "created_at": message.get("created")}
-            builder.compact(builder.pieces(message.get("content")), when, hidden)
+            builder.compact(builder.pieces(message.get("content")), message, hidden)
             hidden = 0
         else:
-            builder.say(message | about, message.pop("role"), message.pop("content", None))
+            role, content = message.pop("role"), message.pop("content", None)
+            builder.say(message | about | without_nulls(told), role, content)
             hidden = len(builder.reading.events) if is_hidden else hidden
 
 
@@ -241,16 +248,27 @@ def _flat_goose(piece: Fields) -> Iterator[Json]:
 
 
 def _is_opencode(row: JsonObject) -> bool:
+    """Whether a row is a message of an export, or a file of the storage: a message or a part."""
     info = as_object(row.get("info"))
-    return info.get("role") in ("user", "assistant") and isinstance(row.get("parts"), list)
+    is_exported = info.get("role") in ("user", "assistant") and isinstance(row.get("parts"), list)
+    is_part = "messageID" in row and "type" in row
+    return is_exported or ("sessionID" in row and ("role" in row or is_part))
 
 
 def _read_opencode(builder: Builder) -> None:
     """Read an export; the summary of a compaction covers what stood before it, but for the tail."""
     places: dict[str, int] = {}  # messages → events before them
     cuts: dict[str, int] = {}  # messages that ask for a compaction → the last event that it covers
+    stored: dict[str, list[JsonObject]] = {}
+    for row in builder.reading.rows:
+        if "messageID" in row.fields:
+            stored.setdefault(as_text(row.fields["messageID"]), []).append(row.fields)
+            builder.reading.use(row)
     for message in builder.rows():
-        info, pieces = without_nulls(as_object(message.get("info"))), message.get("parts")
+        if "messageID" in message:
+            continue
+        info = without_nulls(as_object(message.get("info", message)))
+        pieces = message.get("parts", stored.get(as_text(info.get("id"))))
         info["created"] = as_object(info.pop("time", None)).get("created")
         own_id, parent = as_text(info.get("id")), as_text(info.get("parentID"))
         places[own_id] = len(builder.reading.events)
@@ -260,8 +278,7 @@ def _read_opencode(builder: Builder) -> None:
             cuts[own_id] = places.get(tail, places[own_id])
             builder.reading.use(builder.row)
         elif info.get("summary") is True and parent in cuts:
-            when = {"id": own_id, "created_at": info["created"]}
-            builder.compact(builder.pieces(pieces), when, cuts[parent])
+            builder.compact(builder.pieces(pieces), info, cuts[parent])
         elif info.get("error") and not pieces:
             builder.leave("failed replies", "are not sent again")
         else:
@@ -310,10 +327,14 @@ def _marks_agents(row: JsonObject) -> bool:
 
 
 def _read_agents(builder: Builder) -> None:
-    rows = builder.reading.rows
-    items = [(row, _agents_item(row.fields)) for row in rows]
-    builder.reading.rows = tuple(row._replace(fields=item, value=item) for row, item in items)
-    API_FORMATS["openai_responses"].read(builder.reading)
+    """Read items, or the state of a run: what it was asked, then its items."""
+    reading = builder.reading
+    asked = {"input": reading.metadata.pop("original_input", None)}
+    for event_type, body in openai_responses.read_messages(asked, builder.note):
+        reading.add(None, event_type, body)
+    items = [(row, _agents_item(row.fields)) for row in reading.rows]
+    reading.rows, reading.key = tuple(row._replace(fields=i, value=i) for row, i in items), ""
+    API_FORMATS["openai_responses"].read(reading)
 
 
 AGENT_FORMATS: Final = {
@@ -322,6 +343,10 @@ AGENT_FORMATS: Final = {
     "goose": program("goose", _is_goose, _read_goose, _flat_goose, "conversation messages"),
     "opencode": program("opencode", _is_opencode, _read_opencode, _flat_opencode),
     "openai_agents": program(
-        "openai_agents", _is_agents, _read_agents, marks=_marks_agents, keys="new_items items"
+        "openai_agents",
+        _is_agents,
+        _read_agents,
+        marks=_marks_agents,
+        keys="session_items generated_items new_items",
     ),
 }

@@ -99,7 +99,7 @@ def _read_langchain(builder: Builder) -> None:
             builder.leave("messages to remove others", "are none of a model's")
         elif kind in ("tool", "function"):
             told = {key: message.pop(key, "") for key in ("tool_call_id", "name", "status")}
-            held = {"parts" if isinstance(content, str | list) else "output": content}
+            held: Fields = {"parts" if isinstance(content, str | list) else "output": content}
             builder.say(message, "tool", [{"type": "tool-result", **told, **held}])
         elif kind == "ai":
             meta = as_object(message.get("response_metadata"))

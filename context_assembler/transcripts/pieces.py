@@ -220,7 +220,7 @@ class Builder:
         if kind is None:
             self.leave("role", f"is {role!r:.40}, which is unknown", is_known=False)
             return
-        about = {"id": message.pop("id", None), "created_at": pop(message, "time")}
+        about = {"id": message.pop("id", None), "timestamp": pop(message, "time")}
         told = {meant: pop(message, meant) for meant in ("stop_reason", "response_id")}
         provider, model, usage = (pop(message, name) for name in ("provider", "model", "usage"))
         vendor = protocol_of(provider, model)
@@ -252,14 +252,14 @@ class Builder:
             self.append(event_type, body, about)
 
     def append(self, event_type: str, body: Body, about: JsonObject) -> None:
-        """Append one event with `id` and `created_at`; an id that is taken gets a number."""
+        """Append one event with a message's id and time; an id that is taken gets a number."""
         free = own = as_text(about.get("id"))
         number = 1
         while free in self._ids:
             number += 1
             free = f"{own}#{number}"
         self._ids |= {free} if free else set()
-        self.reading.add(self.row, event_type, body, id=free, created_at=about.get("created_at"))
+        self.reading.add(self.row, event_type, body, id=free, created_at=pop({**about}, "time"))
 
     def compact(
         self, parts: list[JsonObject], about: JsonObject, last_seq: int | None = None, **body: Json
@@ -342,7 +342,8 @@ def program(
 
     def read_all(reading: Reading) -> None:
         holder = reading.key.partition(".")[0]
-        reading.metadata |= {key: held for key, held in reading.head.items() if key != holder}
+        head = without_nulls(reading.head)
+        reading.metadata |= {key: held for key, held in head.items() if key != holder}
         read(Builder(reading, name, flatten))
 
     return Format(takes, more.pop("marks", bool), read_all, tuple(keys.split()), **more)
