@@ -470,10 +470,11 @@ class Packing:
         )
 
 
-def _time_order(shown: RecalledMemory) -> tuple[str, float]:
+def _time_order(shown: RecalledMemory) -> tuple[str, float, int]:
     """Sort what happened on one day as it happened, session by session."""
-    made = shown.record.created_at
-    return shown.record.session_id or "", 0.0 if made is None else made.timestamp()
+    record = shown.record
+    moment = 0.0 if record.created_at is None else record.created_at.timestamp()
+    return record.session_id or "", moment, record.place
 
 
 # ---- from candidates to a context ----

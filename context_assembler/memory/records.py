@@ -136,6 +136,7 @@ class MemoryRecord:
         extras: Fields of an imported record that this version does not know.
         vector: Where the text lies in an embedding model's space.
         access_count: How often it was touched; the store counts.
+        place: Where its store keeps it: of two records, the later one has the higher place.
     """
 
     text: str
@@ -152,6 +153,7 @@ class MemoryRecord:
     vector: Vector | None = None
     access_count: int = 0
     last_access_at: datetime | None = None
+    place: int = field(default=0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         wanted = KINDS[check_kind(self.kind)].metadata
@@ -357,7 +359,7 @@ class Embed(Protocol):
 
 # ---- JSON ----
 
-_OWN_FIELDS: Final = {"version", *(one.name for one in fields(MemoryRecord))} - {"extras"}
+_OWN_FIELDS: Final = {"version", *(one.name for one in fields(MemoryRecord))} - {"extras", "place"}
 _TEXTS: Final = ("id", "namespace", "session_id", "parent_id", "author")
 _TIMES: Final = ("created_at", "last_access_at")
 _TYPES: Final[Mapping[str, Any]] = {

@@ -543,6 +543,7 @@ def _record_of(row: Row, model: tuple[str, int] | None) -> MemoryRecord:
             extras=extras,
             vector=Vector(model=model[0], codes=row.codes) if row.codes and model else None,
             last_access_at=to_moment(row.last_access_at),
+            place=row.key,
         )
     except (errors.AssemblyError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = str(getattr(error, "problem", error)).rstrip(".")

@@ -14,6 +14,7 @@ from context_assembler.errors import EventFormatError, UnknownMemoryError, Vecto
 from context_assembler.memory import (
     CodeMetadata,
     ExperienceMetadata,
+    MemoryAssembler,
     MemoryFilters,
     MemoryHit,
     MemoryRecord,
@@ -418,3 +419,19 @@ async def test_a_closed_store_opens_again(store: MemoryStore) -> None:
     await store.close()
 
     assert texts_of(await store.search("pear")) == ["a pear"]
+
+
+@pytest.mark.parametrize("query", ["what does the ferry cost", "ferry cabin", "a ferry to Oslo"])
+async def test_turns_of_one_moment_are_told_in_the_order_of_storing(
+    store: MemoryStore, query: str
+) -> None:
+    said = [
+        *("Is a ferry booked?", "The ferry to Oslo is booked.", "Which ferry cabin?"),
+        *("A ferry cabin with a window.", "The ferry price?", "The ferry costs ninety euros."),
+    ]
+    await store.remember([replace(turn, created_at=AT) for turn in turns(*said)])
+
+    context = await MemoryAssembler(store).assemble_context(query)
+
+    shown = [line.removeprefix("- ") for line in context.markdown.splitlines()]
+    assert [line for line in shown if line in said] == said
