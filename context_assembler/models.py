@@ -20,7 +20,6 @@ from context_assembler.texts import read_file
 ModelStatus: TypeAlias = Literal["active", "legacy", "deprecated", "retired"]
 ThinkingKind: TypeAlias = Literal["adaptive", "budget", "effort", "toggle"]
 ThinkingSwitch: TypeAlias = Literal["yes", "no", "between_tools", "effort_up_to_high"]
-ThinkingBack: TypeAlias = Literal["calls", "always"]
 TemperatureRule: TypeAlias = Literal[
     "always", "legacy_api", "effort_none", "ignored", "fixed", "never"
 ]
@@ -61,7 +60,7 @@ class ThinkingRule(NamedTuple):
     is_account_bound: bool = True
     min_budget_tokens: int | None = None
     max_budget_tokens: int | None = None
-    back: ThinkingBack | None = None
+    back: Literal["calls", "always"] | None = None
 
 
 class ParameterRules(NamedTuple):
@@ -370,8 +369,8 @@ def _limits_of(row_id: str, row: Row) -> ModelLimits:
         made |= _values(section, row)
     given = _without_nulls(_part(row, "features"))
     # Anthropic's reasoning is the same on every platform, if its row does not say otherwise.
-    usual = {"is_account_bound": made["provider"] != "anthropic"}
-    usual |= {"back": "calls"} if given.get("reasoning_back") else {}
+    back = "calls" if given.get("reasoning_back") else None
+    usual: Row = {"is_account_bound": made["provider"] != "anthropic", "back": back}
     thinking = ThinkingRule(**usual | _values("thinking", row))
     cache_rule = CacheRule(**_values("cache", row))
     features = {

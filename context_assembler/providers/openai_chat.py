@@ -29,9 +29,6 @@ MAX_STOP_SEQUENCES: Final = 4
 PART_TYPES: Final = ("text", "refusal", "image_url", "input_audio", "file")
 # What servers call the readable reasoning of a reply.
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_details")
-# https://openrouter.ai/docs/use-cases/reasoning-tokens, https://console.groq.com/docs/reasoning,
-# https://docs.vllm.ai/en/v0.26.0/features/reasoning_outputs (read 2026-11-29)
-_SHORT_FIELD: Final = ("openrouter", "groq", "cerebras", "together_ai", "vllm")
 # What a part of some types holds its content in.
 _CONTENT: Final = {"image_url": "url", "input_audio": "data", "file": "file_data file_id"}
 
@@ -146,16 +143,18 @@ class Wire(openai.OpenAIWire):
         return _merged({"role": "assistant", "content": clean_text(gone[sound])}, kept)
 
     def _reasoning(self, parts: Sequence[JsonObject]) -> Item:
-        """Return what the model thought, in the field that the host takes.
+        """Return what the model thought, in the vendor's field, or in the one that a host sent it in.
 
         Where a turn with calls is refused without, one that has none says a blank: DeepSeek refuses
         an empty text. https://github.com/NousResearch/hermes-agent/pull/18263 (read 2026-11-29)
         """
         limits, made = self.request.limits, Item()
         takes_details = limits.host == "openrouter" or limits.provider == "minimax"
-        field = REASONING_FIELDS[limits.host in _SHORT_FIELD]
+        field = usual = REASONING_FIELDS[0]
         for part in parts:
             if part["type"] == "thinking" and part.get("provider", NAME) == NAME:
+                sent = wire.own_extras(part, NAME).get("field", usual)
+                field = sent if limits.host and sent in REASONING_FIELDS else usual
                 text, details = clean_text(part.get("text", "")), as_object(part.get("block"))
                 said: Item = wire.plain_json(details) if takes_details else {}
                 made = _merged(made, said or ({field: text} if text else {}))
@@ -481,12 +480,14 @@ def _grow(whole: Item, piece: JsonObject) -> None:
 
 def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) -> list[JsonObject]:
     """Return an assistant message's parts; other servers put readable reasoning into fields."""
-    thought = next(filter(None, (as_text(message.get(k)) for k in REASONING_FIELDS)), "")
+    field = next((key for key in REASONING_FIELDS if as_text(message.get(key))), "")
+    thought = as_text(message.get(field))
     details = as_list(message.get("reasoning_details"))
     parts: list[JsonObject] = []
     if thought or details:
         # Details may hold signatures and encrypted reasoning: they are kept whole.
         block = {"block": {"reasoning_details": details}} if details else {}
+        block |= {"extras": {NAME: {"field": field}}} if field == "reasoning" else {}
         text = thought or openai.readable(details)
         parts.append({"type": "thinking", "text": text, "provider": NAME, **block})
     for part in openai.read_content(message.get("content"), "content", note, provider=NAME):

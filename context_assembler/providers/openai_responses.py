@@ -388,13 +388,11 @@ class Wire(openai.OpenAIWire):
             https://developers.openai.com/api/docs/guides/tools-computer-use (read 2026-11-30)
         """
         call, plain = self._screens.get(call_id, ({}, {}))
-        own = [as_object(part.get("block")) for part in result.get("content", ())]
-        is_open = call.get("pending_safety_checks") and not any(
-            one.get("acknowledged_safety_checks") for one in own
-        )
+        own = (as_object(part.get("block")) for part in result.get("content", ()))
+        is_open = call.get("pending_safety_checks")
+        is_open = is_open and not any(one.get("acknowledged_safety_checks") for one in own)
         if call and (is_open or not self._screen(result)):
-            at = self.messages.index(call)
-            self.messages[at], self._kinds[call_id] = plain, ""
+            self.messages[self.messages.index(call)], self._kinds[call_id] = plain, ""
 
     def _screen(self, result: JsonObject) -> Item:
         """Return the first picture of a result as that of a screen; empty: it has none."""

@@ -47,6 +47,13 @@ _MISTRAL_ID: Final = re.compile(r"(.*/)?(open-)?[a-z]*tral.*")
 _ALTERNATING_ID: Final = re.compile(rf"(.*/)?sonar.*|{_MISTRAL_ID.pattern}")
 
 
+# How servers are asked not to think: in `thinking`, in `reasoning`, or by itself.
+_UNTHINKING: Final = (
+    *(("type", "disabled"), ("enabled", False)),
+    *(("enable_thinking", False), ("reasoning_effort", "none")),
+)
+
+
 class _Chat(Check):
     sources, key = SOURCES, "messages"
     rules: ClassVar[Mapping[str, str]] = wire.sources_of(
@@ -57,10 +64,9 @@ class _Chat(Check):
     @property
     def thinks(self) -> bool:
         """Whether the request does not switch thinking off."""
-        is_off = as_object(self.body.get("thinking")).get("type") == "disabled"
-        is_off = is_off or as_object(self.body.get("reasoning")).get("enabled") is False
-        is_off = is_off or self.body.get("enable_thinking") is False
-        return not is_off and self.body.get("reasoning_effort") != "none"
+        body = self.body
+        asked = {**as_object(body.get("thinking")), **as_object(body.get("reasoning")), **body}
+        return all(asked.get(key) != off for key, off in _UNTHINKING)
 
     def check_head(self) -> None:
         """Check everything but the messages, and what depends on all of them."""

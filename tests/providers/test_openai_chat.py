@@ -283,6 +283,7 @@ def test_other_servers_have_the_user_merged_and_short_ids() -> None:
 THOUGHT = {"type": "thinking", "provider": "openai_chat", "text": "need f"}
 DETAILS = [{"type": "reasoning.text", "text": "need f", "index": 0}]
 DETAILED = {**THOUGHT, "block": {"reasoning_details": DETAILS}}
+SHORT = {**THOUGHT, "extras": {"openai_chat": {"field": "reasoning"}}}
 PLAIN = {"reasoning_content": "need f"}
 BLANK = {"reasoning_content": " "}
 
@@ -299,7 +300,9 @@ BLANK = {"reasoning_content": " "}
         ("MiniMax-M3", DETAILED, *[{"reasoning_details": DETAILS}] * 2),
         ("openrouter/kimi-k3", DETAILED, *[{"reasoning_details": DETAILS}] * 2),
         ("openrouter/google/gemini-4-argon", DETAILED, {"reasoning_details": DETAILS}, {}),
-        ("groq/kimi-k3", DETAILED, *[{"reasoning": "need f"}] * 2),
+        ("groq/kimi-k3", SHORT, *[{"reasoning": "need f"}] * 2),
+        ("groq/kimi-k3", DETAILED, PLAIN, PLAIN),
+        ("kimi-k3", SHORT, PLAIN, PLAIN),
         ("gpt-4.1", THOUGHT, {}, {}),
         ("gemini-4-argon", DETAILED, {}, {}),
         ("mistral-large-4", THOUGHT, {}, {}),
@@ -461,6 +464,7 @@ READ_AS: dict[str, tuple[Any, list[Any]]] = {
         completion({"reasoning_content": "hm", "content": "b"}),
         [{"type": "thinking", "text": "hm", "provider": "openai_chat"}, "b"],
     ),
+    "readable reasoning in a host's field": (completion({"reasoning": "need f"}), [SHORT]),
     "sealed reasoning of a gateway is kept whole": (
         completion({"reasoning_details": [{"text": "hm", "signature": "s"}], "content": None}),
         [
