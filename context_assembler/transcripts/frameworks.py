@@ -9,7 +9,7 @@ Source:
 from collections.abc import Iterator
 from typing import Final
 
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.ports import ToolSpec
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, without_nulls
 from context_assembler.transcripts.pieces import Builder, Fields, pop, program, protocol_of
@@ -99,13 +99,17 @@ def _read_langchain(builder: Builder) -> None:
             builder.leave("messages to remove others", "are none of a model's")
         elif kind in ("tool", "function"):
             told = {key: message.pop(key, "") for key in ("tool_call_id", "name", "status")}
-            held: Fields = {"parts" if isinstance(content, str | list) else "output": content}
+            is_parts = all(
+                isinstance(one, str) or "type" in as_object(one) for one in as_list(content)
+            )
+            held: Fields = {"parts" if is_parts and content else "output": content}
             builder.say(message, "tool", [{"type": "tool-result", **told, **held}])
         elif kind == "ai":
             meta = as_object(message.get("response_metadata"))
             keys = ("model_name", "model", "model_provider", "stop_reason", "finish_reason")
             told = {key: meta[key] for key in keys if key in meta}
-            builder.say(message | told, "assistant", _langchain_reply(message, content))
+            said = _langchain_reply(message, content)
+            builder.say(message | told, "assistant", said)
         else:
             builder.say(message, message.pop("role", kind) if kind == "chat" else kind, content)
 
@@ -164,7 +168,8 @@ def _is_vercel(row: JsonObject) -> bool:
     if not is_said or row.keys() & {"tool_calls", "info", "type", "created"}:
         return False
     if held is not None or "toolInvocations" in row:
-        return all(as_text(as_object(one).get("type")) for one in as_list(held))
+        parts = as_list(held) or as_list(row.get("toolInvocations"))
+        return bool(parts) and all("type" in as_object(one) for one in as_list(held))
     pieces = map(as_object, as_list(content))
     return isinstance(content, str | list) and all(
         one.get("type") == "text" or _is_vercel_piece(one) for one in pieces
@@ -239,12 +244,9 @@ def _flat_vercel(part: Fields) -> Iterator[Json]:
 
 
 def _is_llama(row: JsonObject) -> bool:
-    blocks = row.get("blocks")
-    if "role" not in row or "type" in row:
-        return False
-    if blocks:
-        return all("block_type" in as_object(one) for one in as_list(blocks))
-    return "additional_kwargs" in row and ("content" in row or blocks == [])
+    is_dumped = isinstance(row.get("blocks"), list) or "content" in row
+    has_mark = bool(row.keys() & {"blocks", "additional_kwargs"})
+    return "role" in row and "type" not in row and is_dumped and has_mark
 
 
 def _read_llama(builder: Builder) -> None:
@@ -266,8 +268,13 @@ def _read_llama(builder: Builder) -> None:
         builder.say(message | more, role, listed)
 
 
+# By a field of its: blocks that were dumped without their defaults do not say their type.
+_GUESSES: Final = {"text": "text", "tool_kwargs": "tool_call", "image": "image", "data": "document"}
+
+
 def _flat_llama(block: Fields) -> Iterator[Json]:
-    kind = as_text(block.pop("block_type", block.get("type")))
+    guess = next((kind for key, kind in _GUESSES.items() if key in block), "thinking")
+    kind = as_text(block.pop("block_type", block.get("type", guess)))
     signature = as_object(block.pop("additional_information", None)).get("signature")
     block |= {"signature": signature, "vendor": "anthropic"} if signature else {}
     if form := block.pop("format", None):
@@ -312,35 +319,35 @@ def _read_bedrock(builder: Builder) -> None:
     model = head.get("modelId")
     for message in builder.rows():
         about = {"model": model} if model else {"provider": "claude"}
-        builder.say({**message, **about}, message.pop("role", None), message.pop("content", None))
+        role, content = message.pop("role", None), message.pop("content", None)
+        builder.say(message | about, role, content)
 
 
 def _flat_bedrock(block: Fields) -> Iterator[Json]:
-    if "type" in block:
-        yield block
-        return
     for kind, held in block.items():
         inner = dict(as_object(held))
-        if kind in ("text", "json"):
-            yield held if isinstance(held, str) else {"type": "text", "text": held}
+        source, told = as_object(inner.pop("source", None)), as_object(inner.get("text"))
+        if "type" in block:
+            yield block
+            return
+        if kind == "text":
+            yield held if isinstance(held, str) else {"type": kind, kind: held}
+        elif kind == "json":
+            yield compact_json(held)
+        elif kind == "guardContent" and told:
+            yield {"type": "text", "text": told.get("text")}
         elif kind == "toolResult":
             yield {"type": kind, "parts": inner.pop("content", None), **inner}
         elif kind == "reasoningContent":
             told = as_object(inner.get("reasoningText"))
             yield {"type": "thinking", "redacted": inner.get("redactedContent"), **told}
+        elif kind in ("citationsContent", "searchResult") or source.keys() & {"text", "content"}:
+            listed = objects_in(inner.get("content", source.get("content", [source])))
+            yield from (as_text(one.get("text")) for one in listed)
         elif kind in ("image", "document", "video", "audio"):
-            source, form = as_object(inner.pop("source", None)), as_text(inner.pop("format", None))
-            url = as_object(source.get("s3Location")).get("uri")
-            media_type = _MEDIA.get(form, f"{kind}/{form}")
-            yield {
-                "type": kind,
-                "mime_type": media_type,
-                "data": source.get("bytes"),
-                "url": url,
-                **inner,
-            }
-        elif kind == "citationsContent":
-            yield from as_list(inner.get("content"))
+            form, place = as_text(inner.pop("format", None)), as_object(source.get("s3Location"))
+            about = {"mime_type": _MEDIA.get(form, f"{kind}/{form}"), "url": place.get("uri")}
+            yield {"type": kind, "data": source.get("bytes"), **about, **inner}
         else:
             yield {**inner, "type": kind}
 

@@ -128,8 +128,8 @@ class Builder:
                     self._count(f"{kind} parts", "are the client's own; left out")
                 elif name:
                     parts += self._piece(name, kind, fields, vendor)
-                    if fields:
-                        what = f"fields of {kind} parts ({', '.join(sorted(fields))})"
+                    if left := sorted(key for key, held in fields.items() if held):
+                        what = f"fields of {kind} parts ({', '.join(left)})"
                         self._count(what, "have no place; left out")
                 else:
                     what = kind or next(iter(fields), piece)
@@ -192,13 +192,16 @@ class Builder:
         return part | ({"tool_name": name} if name else {})
 
     def _file(self, kind: str, fields: Fields) -> list[JsonObject]:
-        from context_assembler.providers.media import begins_as, media_of
+        from context_assembler.providers.media import begins_as, decode_base64, media_of
 
         media_type, title, data, url = (
             self._text(fields, meant) for meant in ("media_type", "title", "data", "url")
         )
         if data.startswith(("http:", "https:", "data:")):
             data, url = "", data
+        if data and not begins_as(data):
+            inner = decode_base64(data).decode("ascii", "replace")
+            data = inner if begins_as(inner) else data  # bytes that were base64 already
         if "/" not in media_type or media_type.endswith("*"):
             kind, media_type = media_type.partition("/")[0] or kind, begins_as(data)
         kind = "image" if f"{media_type or kind}".startswith("image") else "file"
