@@ -79,7 +79,15 @@ _ON_VERTEX: Final = frozenset({"retrieval", "enterprise_web_search", "parallel_a
 _OF_FUNCTION: Final = (
     "name description parameters parameters_json_schema response response_json_schema behavior"
 )
-_OF_CHOICE: Final = "allowed_function_names mode stream_function_call_arguments"
+_INSIDE: Final = {  # of settings and parts
+    "thinking_config": "include_thoughts thinking_budget thinking_level",
+    "tool_config": "retrieval_config function_calling_config include_server_side_tool_invocations",
+    "function_calling_config": "allowed_function_names mode stream_function_call_arguments",
+    "function_call": "id args name partial_args will_continue",
+    "function_response": "id name response parts will_continue scheduling",
+    "inline_data": "data display_name mime_type",
+    "file_data": "display_name file_uri mime_type",
+}
 # The generation that answers "Penalty is not enabled for this model".
 # https://github.com/BerriAI/litellm, _supports_penalty_parameters (read 2026-11-29)
 _WITHOUT_PENALTIES: Final = (2, 5)
@@ -333,11 +341,15 @@ def _media(s: _Sent) -> Iterator[Row]:
 
 def _unknown(s: _Sent) -> Iterator[Row]:
     """What is named as no field is named; parts and schemas have rules of their own."""
-    choice = snake_fields(s.tool_config.get("function_calling_config"))
-    held = [("", s.config, _OF_REQUEST), (s.place("tool_config"), choice, _OF_CHOICE)]
+    held = [("", s.config, _OF_REQUEST)]
     held += [(f"{s.place('tools')}[{at}]", one, _OF_TOOL) for at, one in enumerate(s.tools)]
     held += [(place, one, _OF_FUNCTION) for place, one in s.functions]
     held += [(one.where, one.given, "parts role") for one in s.contents]
+    parts = [(one.where, one.fields) for content in s.contents for one in content.parts]
+    root = "config" if s.is_sdk else ""
+    for place, fields in ((root, s.config), (s.place("tool_config"), s.tool_config), *parts):
+        inner = ((key, snake_fields(fields[key])) for key in _INSIDE.keys() & fields.keys())
+        held += [(f"{place}.{key}".strip("."), one, _INSIDE[key]) for key, one in inner]
     for place, fields, known in held:
         for key in sorted(fields.keys() - {*known.split()} - _ON_VERTEX):
             where = f"{place}.{key:.40}" if place else s.place(f"{key:.40}")

@@ -232,7 +232,10 @@ GEMINI_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "an unknown field": ("G0", {"contents.0.parts.0.cache_control": MARK}),
     **{
         f"an unknown field in {place}": ("G0", {f"{place}.cache_control": MARK})
-        for place in ("contents.0", "config", FUNCTION, "config.tools.0")
+        for place in (
+            *("contents.0", "config", FUNCTION, "config.tools.0", "config.thinking_config"),
+            *("contents.1.parts.0.function_call", "contents.2.parts.0.function_response"),
+        )
     },
     "an unknown setting of the request": ("G0", {"generationConfig": {"maxTokens": 4}}),
     "an unknown way to choose": (
