@@ -116,7 +116,7 @@ class MemoryAssembler:
             while free in self.sources:
                 free, number = f"{name or source.name}-{number}", number + 1
             self.sources[free] = source
-        self._embed = embed
+        self._embed, self._apart = asking.apart(embed), dict[str, Any]()
         self._count = (
             partial(count_bpe, encoding="o200k_base") if counter is None else counter.count_text
         )
@@ -158,7 +158,7 @@ class MemoryAssembler:
         recall = self._recall(read_signals(query, now=self._now()), limit)
         settled, count = settings or self.settings, count_text or self._count
         recall = recall._replace(settings=settled, count_text=count, namespaces=filters.namespaces)
-        sources, embed, depth = self.sources, self._embed, recall.settings.depth
+        sources, embed, depth = self._asked(), self._embed, recall.settings.depth
         deadline = asking.Deadline(recall.settings, self._sleep)
         try:
             vector, notes = await asking.embed_query(embed, recall.signals, deadline)
@@ -231,7 +231,7 @@ class MemoryAssembler:
         recall = self._recall(read_signals(domain), _LESSONS)
         deadline = asking.Deadline(recall.settings, self._sleep)
         try:
-            lessons = await gather_lessons(self.sources, recall, filters, deadline)
+            lessons = await gather_lessons(self._asked(), recall, filters, deadline)
         finally:
             deadline.all_over.cancel()
         records = [shaping.show(record, self._clean) for record in lessons.records]
@@ -383,8 +383,15 @@ class MemoryAssembler:
         signals = signals or read_signals("")
         return Recall(signals, self.settings, self._now(), limit, self._count, self._clean)
 
+    def _asked(self) -> dict[str, Any]:
+        """Return the sources, each as it is asked."""
+        for name, source in self.sources.items():
+            if getattr(self._apart.get(name), "inner", self._apart.get(name)) is not source:
+                self._apart[name] = asking.apart(source)
+        return {name: self._apart[name] for name in self.sources}
+
     def _stores(self) -> list[Any]:
-        stores = [source for source in self.sources.values() if hasattr(source, "remember")]
+        stores = [source for source in self._asked().values() if hasattr(source, "remember")]
         if not stores:
             raise errors.ConfigurationError(
                 "None of the sources keeps memories: they can only be searched.",

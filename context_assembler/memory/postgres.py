@@ -200,17 +200,18 @@ class PostgresDatabase:
         except psycopg.Error as error:
             # libpq names the part of a URL that it cannot read: a password, if `%` is not `%25`.
             said = without_parts(" ".join(str(error).split()), self._url)
-            remedy = "Look into the server's log."
+            remedy, again = "Look into the server's log.", ""
             if "percent-encoded" in said:
                 remedy = "Write %25 for % in the URL, %40 for @ and %2F for / in user and password."
             if isinstance(error, psycopg.OperationalError):
+                again = stores.AGAIN if self._here.is_down else ""
                 remedy = (
                     "Check that the server runs and is not locked, and host, port, user, password "
                     "and database in the URL."
                 )
             if "halfvec" in said or "vector" in said:
                 remedy = "Install pgvector 0.7 or newer, or keep records without vectors."
-            raise self._unavailable(f"PostgreSQL says: {said}", remedy) from None
+            raise self._unavailable(f"{again}PostgreSQL says: {said}", remedy) from None
 
     def _begin(self, *, writes: bool) -> None:
         lock = f"SELECT pg_advisory_xact_lock({_LOCK})"
@@ -232,10 +233,15 @@ class PostgresDatabase:
         if self._process_id != os.getpid():  # the sockets are the parent's
             self._process_id, self._here, self._open = os.getpid(), local(), []
         connection: Any = getattr(self._here, "connection", None)
+        self._here.is_down = False
         try:
             connection.execute("SELECT 1")
         except (AttributeError, psycopg.OperationalError):  # closed, or the server was started anew
-            connection = self._here.connection = psycopg.connect(self._url, autocommit=True)
+            self._here.is_down = True
+            is_told = "connect_timeout" in self._url or "PGCONNECT_TIMEOUT" in os.environ
+            own: Any = {} if is_told else {"connect_timeout": stores.PAUSE_SECONDS}
+            connection = self._here.connection = psycopg.connect(self._url, autocommit=True, **own)
+            self._here.is_down = False
             self._open.append(connection)
             # Compiling a query takes longer than any of ours does; and what is searched is mostly in
             # memory, where an index is worth it for a small table, too.

@@ -24,7 +24,7 @@ from context_assembler.memory.records import (
     Vector,
     load_package,
 )
-from context_assembler.memory.stores import Row, Scores, entry_of, to_moment, to_stamp
+from context_assembler.memory.stores import AGAIN, Row, Scores, entry_of, to_moment, to_stamp
 from context_assembler.memory.words import query_stems, record_stems
 
 _DENSE: Final = "dense"
@@ -65,16 +65,20 @@ class QdrantTable:
     def reading(self) -> Generator[None]:
         """Let nobody else of this process look meanwhile, and say what went wrong."""
         qdrant = load_package("qdrant_client", "Keeping memories in Qdrant", "qdrant")
-        refused = load_package("qdrant_client.http.exceptions", "").ApiException
+        known = load_package("qdrant_client.http.exceptions", "")
         with self._lock:
             try:
                 if self._client is None:
                     self._client = qdrant.QdrantClient(**self._place())
                 yield
-            except (refused, OSError, RuntimeError) as error:
+            except MemoryUnavailableError:  # of what looked inside
+                raise
+            except (known.ApiException, OSError, RuntimeError) as error:
+                is_down = isinstance(error, known.ResponseHandlingException)
+                said = " ".join(str(error).split())[:200]
                 raise MemoryUnavailableError(
                     f"{self._location}#{self._name}",
-                    reason=" ".join(str(error).split())[:200],
+                    reason=f"{AGAIN if is_down else ''}{said}",
                     remedy="Check that the server runs, its address, QDRANT_API_KEY and its log; a "
                     "folder can be opened by one process at a time.",
                 ) from error

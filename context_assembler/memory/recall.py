@@ -1,6 +1,8 @@
 """Asking every source at once, and waiting for none longer than it may."""
 
 import asyncio
+import os
+import re
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -12,9 +14,11 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from textwrap import shorten
+from threading import Thread
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from context_assembler import errors
 from context_assembler.memory.kinds import KINDS, MemoryKind, RelationMetadata
@@ -55,6 +59,9 @@ _PLACES_PER_ROUND: Final = 16
 _RELATION_FACTOR: Final = 0.5  # of the score, for each relation that is walked
 _RECALLS_AT_ONCE: Final = 4  # with one source: while one of them thinks, another one reads
 _PROBLEM_CHARS: Final = 200
+_GRACE_SECONDS: Final = 0.25
+# What asyncio, its clients and sqlite3 say of what belongs to another loop or thread.
+_ELSEWHERE: Final = "event loop|different loop|inside a task|created in a thread"
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 T = TypeVar("T")
@@ -104,6 +111,74 @@ class Deadline:
         finally:
             task.cancel()  # what ignores that may fail unheard
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+class Apart:
+    """A source, or an embedder, that is not ours: asked in a thread with an event loop of its own.
+
+    So code that blocks stops nobody else. What says that it belongs to another loop or thread is
+    asked by the caller's loop from then on.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self._is_home = self._is_stuck = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process_id = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+
+        async def ask(*given: Any, **options: Any) -> Any:
+            return await self._ask(partial(found, *given, **options))
+
+        return ask if callable(found) else found
+
+    async def _ask(self, call: Callable[[], Awaitable[T]]) -> T:
+        if self._is_home:
+            return await call()
+        loop = self._ready()
+        if self._is_stuck:  # what was cancelled may have freed it this moment
+            turned = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)
+            await asyncio.wait([asyncio.wrap_future(turned)], timeout=_GRACE_SECONDS)
+            if not turned.done():
+                raise TimeoutError("it still blocks its thread with an earlier question")
+            self._is_stuck = False
+        try:  # in a copy of the caller's context
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_begin(call), loop))
+        except asyncio.CancelledError:
+            self._is_stuck = True
+            raise
+        except Exception as error:
+            if re.search(_ELSEWHERE, str(error)) is None:
+                raise
+        self._is_home = True
+        return await call()
+
+    def _ready(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None or self._process_id != os.getpid():  # threads do not survive a fork
+            self._loop, self._process_id = asyncio.new_event_loop(), os.getpid()
+            self._is_stuck = False
+            Thread(target=_turn, args=(self._loop,), daemon=True).start()
+            finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+        return self._loop
+
+
+async def _begin(call: Callable[[], Awaitable[T]]) -> T:
+    return await call()
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def apart(inner: Any) -> Any:
+    """Return what asks an object of the user's own; one of ours is asked as it is."""
+    is_ours = type(inner).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return inner if is_ours or inner is None else Apart(inner)
 
 
 _TURNS: WeakKeyDictionary[Any, dict[int, asyncio.Semaphore]] = WeakKeyDictionary()

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 CONTEXT_WEIGHT: Final = 0.3  # of a word next to the record's own
 _CONTEXT_CHARS: Final = 2_000  # of a neighbour's text; a change needs a rebuilt index
 _RECORDS_PER_PAGE: Final = 500
+PAUSE_SECONDS: Final = 10  # until a server that was down is asked again
+AGAIN: Final = f"it is down, and asked again after {PAUSE_SECONDS} seconds; "
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."
@@ -149,6 +151,7 @@ class MemoryStore:
         self._masks_secrets, self._finds_duplicates = masks_secrets, finds_duplicates
         self._pools: dict[bool, ThreadPoolExecutor] = {}
         self._process_id = os.getpid()
+        self._down: tuple[errors.MemoryUnavailableError, float] | None = None
 
     async def remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]:
         """Keep all of the records, or none, and return what became of each, in order.
@@ -277,6 +280,7 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Close files and connections, and end the threads; the next call opens them again."""
+        self._down = None
         await self._run(self._table.close, writes=True)
         pools, self._pools = self._pools, {}
         for pool in pools.values():
@@ -292,11 +296,17 @@ class MemoryStore:
         return utc_at(self._clock())
 
     async def _run(self, act: Callable[[], T], *, writes: bool = False) -> T:
+        if self._down and abs(self._clock() - self._down[1]) < PAUSE_SECONDS:
+            raise self._down[0].with_traceback(None)
         if self._process_id != os.getpid():  # threads do not survive a fork
             self._process_id, self._pools = os.getpid(), {}
         if writes not in self._pools:
             self._pools[writes] = ThreadPoolExecutor(1 if writes else self._table.readers)
-        return await asyncio.get_running_loop().run_in_executor(self._pools[writes], act)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pools[writes], act)
+        except errors.MemoryUnavailableError as error:
+            self._down = (error, self._clock()) if AGAIN in str(error) else None
+            raise
 
     async def _read(self, look: Callable[[], Iterable[Row]]) -> list[MemoryRecord]:
         def read() -> list[MemoryRecord]:
