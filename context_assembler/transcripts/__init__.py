@@ -23,6 +23,7 @@ from context_assembler.transcripts.source import (
     Parsed,
     Reading,
     ReadTranscript,
+    Row,
     TranscriptIssue,
     parse_source,
     split_sessions,
@@ -115,12 +116,13 @@ def detect_format(source: Any, *, name: str = "transcript") -> str:
 def _read(
     parsed: Parsed, format: str | None, name: str, issues: Issues, partial: bool
 ) -> ReadTranscript:
-    known = _detect(parsed, name) if format is None else format
+    known = format or _detect(parsed, name)
     if known not in FORMATS:
         raise UnknownOptionError(known, kind="transcript format", known=FORMATS)
-    reading = Reading(FORMATS[known].rows(parsed), name, issues)
+    reading = Reading(FORMATS[known].rows(parsed), name, known, issues)
     FORMATS[known].read(reading)
-    return reading.finish(partial=partial)._replace(format=known)
+    strays = FORMATS[known].strays(parsed) if format is None else ()
+    return reading.finish(strays, partial=partial)
 
 
 def _detect(parsed: Parsed, name: str) -> str:
@@ -143,8 +145,8 @@ def _detect(parsed: Parsed, name: str) -> str:
     )
 
 
-def _is_somebodys(row: JsonObject) -> bool:
-    return any(known.takes(row) for known in FORMATS.values())
+def _is_somebodys(row: Row) -> bool:
+    return any(known.takes(row.fields) for known in FORMATS.values())
 
 
 def _nearest(parsed: Parsed, found: list[str]) -> str:

@@ -26,7 +26,8 @@ _CHAT_PIECES: Final[Mapping[str, type]] = {
     "thinking": list,  # Mistral's
 }
 _CHAT_SAID: Final = frozenset(
-    "content tool_calls function_call refusal audio reasoning_content reasoning".split()
+    "content tool_calls function_call refusal audio reasoning_content reasoning "
+    "reasoning_details".split()
 )
 # Types of the anthropic package 2.14, BetaContentBlockParam (read 2026-11-28)
 _BLOCKS: Final = (
@@ -64,7 +65,7 @@ def _is_chat(message: JsonObject) -> bool:
     return (
         role in _CHAT_ROLES
         and not message.keys() & _OF_OTHERS
-        and bool(message.keys() & _CHAT_SAID)
+        and (bool(message.keys() & _CHAT_SAID) or message == {"role": "assistant"})
         and isinstance(content, str | list | None)
         and not ("created" in message and isinstance(content, list))  # goose's
         and all(map(_is_chat_piece, pieces))
@@ -170,7 +171,7 @@ def _reader(provider: str) -> Callable[[Reading], None]:
         for event_type, body in read_events:
             told = _told(body, provider)
             reading.add(None, event_type, told, created_at=told.pop("created_at", None))
-        reading.tools = _tools_of(reading.head, note)
+        reading.tools = tools_of(reading.head, note)
         reading.metadata |= _rest_of(reading.head)
         for name in reading.metadata.keys() & _ELSEWHERE.keys():
             note(name, _ELSEWHERE[name])
@@ -189,7 +190,7 @@ def _told(body: Body, provider: str) -> Body:
     return body | ({"created_at": kept["timestamp"]} if "timestamp" in kept else {})
 
 
-def _tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
+def tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
     specs = request.get("tools") or request.get("functions")
     specs = specs or as_object(request.get("config")).get("tools")
     listed_specs = [specs] if as_object(specs) else as_list(specs)  # Gemini takes one by itself

@@ -118,8 +118,9 @@ class Parsed(NamedTuple):
                     holder = as_object(holder.get(name))
                 if isinstance(held := holder.get(last), list | str):
                     head = {name: one for name, one in as_object(values).items() if name != key}
-                    entries = as_list(held) or [{"role": "user", "content": held}] if held else []
-                    return Rows(self._numbered(entries), head, key)
+                    entries = [held] if held and isinstance(held, str) else as_list(held)
+                    said = [_said(one, key) if isinstance(one, str) else one for one in entries]
+                    return Rows(self._numbered(said), head, key)
             values = [values]
         return Rows(self._numbered(as_list(values)), {}, "")
 
@@ -129,15 +130,22 @@ class Parsed(NamedTuple):
         return tuple(Row(at, line, as_object(one), one) for at, (line, one) in enumerate(pairs))
 
 
+def _said(text: str, key: str) -> Json:
+    """Return a text in a request as the user's message."""
+    messages = {"input": {"role": "user", "content": text}, "contents": {"parts": [{"text": text}]}}
+    return messages.get(key, text)
+
+
 class Reading:
     """A transcript while a reader reads it: its rows, and the events made of them.
 
     Every row ends in an event, in `use`, or in `leave`; any other is listed as unread.
     """
 
-    def __init__(self, rows: Rows, name: str, issues: Issues) -> None:
+    def __init__(self, rows: Rows, name: str, format: str, issues: Issues) -> None:
         self.rows, self.head, self.key = rows
         self.name = name
+        self.format = format
         self.issues = issues
         self.metadata: dict[str, Json] = {}
         self.tools: tuple[ToolSpec, ...] = ()
@@ -179,30 +187,40 @@ class Reading:
         report(what, reason, row.line)
         self._left.add(row.at)
 
-    def finish(self, *, partial: bool) -> ReadTranscript:
+    def finish(self, strays: Iterable[Row], *, partial: bool) -> ReadTranscript:
         """Return what was read.
+
+        Args:
+            strays: Rows that are not as the format requires; they count as unread, even if the
+                reader kept what they say.
 
         Raises:
             TranscriptError: More than a tenth of the rows could not be read, and not `partial`;
                 or there is no event at all.
         """
-        for row in self.rows:
-            if row.at not in self._used and row.at not in self._left:
-                what = f"{self.key or 'row'}[{row.at}]"
-                self.leave(row, what, "holds nothing that could be read", is_known=False)
+        unused = [row for row in self.rows if row.at not in self._used | self._left]
+        for row in unused:
+            what = f"{self.key or 'row'}[{row.at}]"
+            self.leave(row, what, "holds nothing that could be read", is_known=False)
+        for row in strays:
+            if row.at not in self._left:
+                what, reason = f"{self.key or 'row'}[{row.at}]", f"is not as {self.format} requires"
+                self.issues.lose(what, f"{reason}; what it says is kept", row.line)
         total, lost = len(self.rows) + self._broken, self.issues.lost
         if len(lost) * 10 > total and not (partial and self.events):
             line, what, reason = lost[0]
-            count = f"{len(lost)} of its {total} rows could not be read: "
+            count = f"{len(lost)} of its {total} rows could not be read as {self.format}: "
             raise TranscriptError(
                 source=self.name,
                 reason=f"{count if total > 1 else ''}{what} {reason.partition(';')[0]}",
-                remedy="Repair it, or pass partial=True (import --partial) to read the rest.",
+                remedy="Repair it, name its format, or pass partial=True (import --partial) to read "
+                "the rest.",
                 line=line,
             )
         events = tuple(_event(*one) for one in self.events)
         rows = len(self.rows) - len(self._left), len(self._left) + self._broken
-        return ReadTranscript(events, self.issues.found(), self.tools, self.metadata or None, *rows)
+        about = self.tools, self.metadata or None
+        return ReadTranscript(events, self.issues.found(), *about, *rows, self.format)
 
 
 def _event(event_type: str, body: Body, about: JsonObject) -> SessionEvent:
@@ -252,9 +270,9 @@ class Format(NamedTuple):
         """Return the rows of a source as this format has them."""
         return parsed.rows(*self.keys)
 
-    def strays(self, parsed: Parsed) -> list[JsonObject]:
+    def strays(self, parsed: Parsed) -> list[Row]:
         """Return the rows that are none of this format's."""
-        return [one.fields for one in self.rows(parsed).rows if not self.takes(one.fields)]
+        return [row for row in self.rows(parsed).rows if not self.takes(row.fields)]
 
     def is_shown(self, parsed: Parsed) -> bool:
         """Whether head or rows show the format, wherever its other rows come from."""
@@ -377,8 +395,9 @@ def _told(value: Any) -> Any:
 
     A kind or a role that the object's class gives is told as well.
     """
+    same: Any = value
     if value.__class__ in (dict, list, tuple):
-        return value
+        return same
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -391,7 +410,7 @@ def _told(value: Any) -> Any:
     if told is None and callable(dump := getattr(value, "to_dict", None)):
         told = dump()
     if told is None or isinstance(value, Mapping):
-        return as_object(value) or value
+        return as_object(same) or same
     marks = {key: getattr(value, key, None) for key in ("type", "role") if key not in told}
     return told | {key: mark for key, mark in marks.items() if isinstance(mark, str)}
 

@@ -147,7 +147,7 @@ ODD: dict[str, tuple[Any, int | None, str]] = {
         "null",
     ),
     "a long number": (
-        json.dumps(TALK)[:-1] + f', {{"role": "user", "n": {"9" * 5000}}}]',
+        json.dumps(TALK)[:-1] + f', {{"role": "user", "content": "a", "n": {"9" * 5000}}}]',
         None,
         "text",
     ),
