@@ -19,7 +19,6 @@ from context_assembler.events import (
     COMPACTION,
     KIND_MASK,
     CallRow,
-    Content,
     Json,
     Opaque,
     Session,
@@ -806,7 +805,7 @@ class ContextAssembler:
     async def add_user(
         self,
         session_id: str,
-        content: Content,
+        content: Any,
         *,
         agent_id: str | None = None,
         is_pinned: bool = False,
@@ -814,10 +813,19 @@ class ContextAssembler:
         """Store what the user said; a session that does not exist begins with it.
 
         Args:
+            content: Text, parts, or a message, content blocks or parts as a provider or its SDK has
+                them. Fields of a message that have no place are in the event's metadata.
             agent_id: Whose session begins with it; one that exists keeps its agent.
             is_pinned: Whether no cut may drop the message, and no cap shorten it.
+
+        Raises:
+            ContentError: The content is none of these.
         """
-        event = user_event(content, created_at=self.now(), is_pinned=is_pinned)
+        from context_assembler.record import read_given
+
+        given = read_given(content)
+        event = user_event(given.content, created_at=self.now(), is_pinned=is_pinned)
+        event = replace(event, metadata=given.metadata)
         if agent_id is not None:
             session = Session(id=session_id, agent_id=agent_id, created_at=event.created_at)
             await self._begin(session)
@@ -835,6 +843,9 @@ class ContextAssembler:
     ) -> SessionEvent:
         """Store what a tool returned; a value that is neither text nor parts is stored as JSON.
 
+        Content blocks of any provider, of its SDK or of MCP are parts. A picture within any other
+        value is sent as text, with a warning.
+
         A result may come before its call; until then it is kept and not sent, with a report entry
         and a warning.
 
@@ -842,9 +853,17 @@ class ContextAssembler:
             ContentError: JSON cannot express the value.
             UnknownSessionError: There is no such session.
         """
+        from context_assembler.record import read_given
+
+        given = read_given(content, is_error=is_error, by_tool=True)
         event = tool_result_event(
-            call_id, content, is_error=is_error, tool_name=tool_name, created_at=self.now()
+            call_id,
+            given.content,
+            is_error=given.is_error,
+            tool_name=tool_name,
+            created_at=self.now(),
         )
+        event = replace(event, metadata=given.metadata)
         await self._head(session_id)
         [stored] = await self._append(session_id, [event])
         return stored

@@ -1,16 +1,23 @@
 """What a call adds to its session: the notes it sent, the reply, and the row of the call."""
 
-from collections.abc import Awaitable, Callable, Sequence
+import warnings
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from math import exp, log
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from context_assembler.context import AssembledContext, Sent, learned_key
-from context_assembler.errors import ConcurrentAppendError, InvalidParameterError
+from context_assembler.errors import ConcurrentAppendError, InvalidParameterError, ReplyError
 from context_assembler.events import (
+    PART_TYPES,
+    Base64Source,
     CallRow,
     Covers,
+    Document,
+    Image,
     Json,
     JsonObject,
     Opaque,
@@ -19,14 +26,18 @@ from context_assembler.events import (
     SessionEvent,
     SessionHead,
     Text,
+    ToolResult,
+    UrlSource,
     Usage,
+    is_list,
     is_object,
     part_from_json,
     to_json,
 )
 from context_assembler.ports import ColumnStore
 from context_assembler.providers import PROVIDERS, Reply, provider_for_reply
-from context_assembler.providers.wire import read_object
+from context_assembler.providers.media import PDF, begins_as, media_of
+from context_assembler.providers.wire import field_of, read_object
 
 COMPACTION: Final = "compaction"
 _BROKEN_OFF: Final = (None, "incomplete")  # how a reply ends whose stream did not
@@ -165,6 +176,7 @@ def read_answer(
             f"must be one of session {session_id!r}",
             "Record the reply in the session that its context was assembled from.",
         )
+    reply = _whole_reply(reply, context.provider)
     provider = provider_for_reply(reply, asked=context.provider)
     sent = context.sent(provider.NAME)
     answer = provider.read_reply(reply, sent.request)
@@ -185,6 +197,18 @@ def read_answer(
     if window and not text:
         warnings.append(_NO_TEXT)
     return Answer(sent, answer, text, window, before, after, now, tuple(warnings))
+
+
+def _whole_reply(reply: Any, asked: str) -> Any:
+    """Return a reply; what is only the message in one, as the reply around it."""
+    said = _plain(reply) if field_of(reply, "role") in ("assistant", "model") else None
+    if not is_object(said) or said.get("type") == "message":
+        return reply
+    if said["role"] == "model":
+        return {"candidates": [{"content": said}]}
+    if is_list(said.get("content")) and asked != "openai_chat":
+        return {"type": "message", **said}
+    return {"object": "chat.completion", "choices": [{"message": said}]}
 
 
 def _compacted(block: Opaque) -> str:
@@ -311,6 +335,144 @@ def _said(events: Sequence[SessionEvent]) -> list[tuple[Any, ...]]:
 
 def _wrong_context(value: str, rule: str, remedy: str) -> InvalidParameterError:
     return InvalidParameterError("context", value, rule=rule, remedy=remedy)
+
+
+# ---- content as people, SDKs and tools have it ----
+
+# By type, whose block it is, and the fields of which it has at least one.
+_BLOCKS: Final[Mapping[str, tuple[str, str]]] = {
+    "text": ("anthropic", "text"),
+    "image": ("anthropic", "source"),
+    "document": ("anthropic", "source"),
+    "search_result": ("anthropic", "content"),
+    "image_url": ("openai_chat", "image_url"),
+    "input_audio": ("openai_chat", "input_audio"),
+    "file": ("openai_chat", "file"),
+    "input_text": ("openai_responses", "text"),
+    "input_image": ("openai_responses", "image_url file_id"),
+    "input_file": ("openai_responses", "file_data file_id file_url"),
+}
+_MCP_BLOCKS: Final = ("image", "audio", "resource", "resource_link")
+_GEMINI_FIELDS: Final = frozenset({"inline_data", "inlineData", "file_data", "fileData"})
+_TEXT_FIELDS: Final = {"type", "text", "citations", "cache_control", "annotations", "_meta"}
+_BYTES_CHARS: Final = 1_000  # from here on it is worth a warning that a picture is sent as text
+_AS_TEXT: Final = "A picture or a PDF in a result is sent as text: return an Image or a Document."
+
+
+class Given(NamedTuple):
+    """What somebody handed in: content that an event can hold, or a value to be told as JSON."""
+
+    content: Any
+    is_error: bool
+    metadata: JsonObject
+
+
+def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -> Given:
+    """Return what a user said, or a tool returned, in the shape of any provider, SDK or of MCP."""
+    value, notes = _plain(content), list[str]()
+    metadata: dict[str, Json] = {}
+    if isinstance(value, ToolResult) and by_tool:
+        return Given(value.content, is_error or value.is_error, {})
+    if is_object(value) and by_tool and "content" in value:
+        # https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
+        is_mcp = type(content).__module__.startswith("mcp")
+        is_mcp = is_mcp or not {"isError", "structuredContent"}.isdisjoint(value)
+        if is_mcp or value.get("type") == "tool_result" or value.get("role") == "tool":
+            is_error = is_error or bool(value.get("isError", value.get("is_error")))
+            content = value["content"] or value.get("structuredContent") or ""
+    elif is_object(value) and not by_tool and value.get("role") == "user":
+        kept = {k: v for k, v in value.items() if k not in ("role", "type", "content", "parts")}
+        metadata = {"gemini" if "parts" in value else "openai_chat": kept} if kept else {}
+        content = value.get("parts", value.get("content"))
+    given: Any = content
+    entries: list[Any] = [*map(_plain, given if isinstance(content, list | tuple) else [given])]
+    are_words = by_tool and all(isinstance(one, str) for one in entries)
+    has_media = any(is_object(one) and not _GEMINI_FIELDS.isdisjoint(one) for one in entries)
+    takes = "any" if not by_tool else "text" if has_media else ""
+    read = [] if are_words else [_read_entry(one, notes, takes) for one in entries]
+    if read and None not in read:
+        content = tuple(part for parts in read for part in parts or ())
+    elif by_tool and isinstance(content, str) and content.startswith("data:image/"):
+        content = Image(source=UrlSource(url=content))
+    elif by_tool and _holds_bytes(content):
+        notes.append(_AS_TEXT)
+        warnings.warn(_AS_TEXT, stacklevel=4)
+    return Given(content, is_error, metadata | ({"warnings": "; ".join(notes)} if notes else {}))
+
+
+def _plain(value: Any) -> Any:
+    """Return an SDK's object as the dict that it was made from, anything else as it is."""
+    if not isinstance(value, type) and callable(getattr(value, "model_dump", None)):
+        with suppress(ReplyError):
+            return read_object(value)
+    return value
+
+
+def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | None:
+    """Return the parts that a piece of content is; `None`: it is none that is known.
+
+    Args:
+        takes: Besides blocks that are sound: `text` of Gemini, which has no type; or `any` block. A
+            tool's value may look like content and be none.
+    """
+    if isinstance(value, str):
+        return (Text(value),)
+    if isinstance(value, bytes) and (kind := begins_as(data := b64encode(value).decode())):
+        source = Base64Source(media_type=kind, data=data)
+        return (Document(source=source) if kind == PDF else Image(source=source),)
+    if isinstance(value, PART_TYPES):
+        return cast(Sequence[Part], (value,))
+    if not is_object(value):
+        return None
+    kind = value.get("type", "")
+    provider, needed = _BLOCKS.get(str(kind), ("anthropic", "type" if takes == "any" else ""))
+    if not kind:
+        provider, needed = "gemini", " ".join(("text" if takes else "", *_GEMINI_FIELDS))
+    elif kind in _MCP_BLOCKS and _is_mcp(value):
+        from context_assembler.tools.mcp import part_of
+
+        return (part_of(value),)
+    is_known = any(value.get(name) is not None for name in needed.split())
+    if not is_known or (takes != "any" and kind == "text" and value.keys() - _TEXT_FIELDS):
+        return None
+    if kind == "file" and not is_object(value["file"]):
+        return None
+    message = {"role": "user", "parts" if provider == "gemini" else "content": [value]}
+    told: list[str] = []
+
+    def note(_where: str, what: str) -> None:
+        told.append(what)
+
+    read = PROVIDERS[provider].read_messages([message], note)
+    parts = [part_from_json(part) for _, body in read for part in body["parts"]]
+    is_sound = not told and (provider == "anthropic" or media_of(value, provider) is not None)
+    if takes != "any" and not is_sound and any(isinstance(part, Opaque) for part in parts):
+        return None
+    notes += told
+    return parts
+
+
+def _is_mcp(block: JsonObject) -> bool:
+    """Whether a block has what MCP requires of its type."""
+    held = block.get("resource") if block["type"] == "resource" else block
+    names = ("uri",) if str(block["type"]).startswith("resource") else ("data", "mimeType")
+    texts = [key for key, one in held.items() if isinstance(one, str)] if is_object(held) else []
+    return set(names) <= set(texts) and (held is block or not {"text", "blob"}.isdisjoint(texts))
+
+
+def _holds_bytes(value: Any) -> bool:
+    """Whether a picture or a PDF is among the texts of a value."""
+    waiting = [value]
+    while waiting:
+        held = waiting.pop()
+        if isinstance(held, str) and len(held) > _BYTES_CHARS:
+            if ";base64," in held or begins_as(held):
+                return True
+        elif isinstance(held, list | tuple):
+            waiting += held
+        elif is_object(held):
+            waiting += held.values()
+    return False
 
 
 # ---- calibration ----

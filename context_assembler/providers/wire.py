@@ -588,10 +588,17 @@ def read_object(value: Any) -> dict[str, Json] | None:
             value = dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
         if not isinstance(value, Mapping):
             return None
-        body = json.loads(json.dumps(value), parse_constant=str)  # NaN as a word
+        dumped = json.dumps(value, default=_read_inner)
+        body = json.loads(dumped, parse_constant=str)  # NaN as a word
     except (TypeError, ValueError, RecursionError) as error:
         raise ReplyError(given, reason=f"it is no plain tree of values: {error}") from error
     return as_object(body)
+
+
+def _read_inner(value: Any) -> dict[str, Json]:
+    if (body := read_object(value)) is None:
+        raise TypeError(f"{type(value).__name__} has no JSON form")
+    return body
 
 
 def read_body(

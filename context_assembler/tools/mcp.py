@@ -488,7 +488,7 @@ def _read_call_result(result: Any, *, tool_name: str, call_id: str) -> events.To
         (read 2026-11-28)
     """
     is_refusal = isinstance(result, str)
-    content = (_text(result),) if is_refusal else tuple(map(_part_of, result.content))
+    content = (_text(result),) if is_refusal else tuple(map(part_of, result.content))
     structured = None if is_refusal else result.structured_content
     texts = [part.text for part in content if isinstance(part, events.Text)]
     if structured is not None and not any(_has_same(text, structured) for text in texts):
@@ -512,7 +512,9 @@ def _text(text: str) -> events.Text:
     return events.Text(clean_text(text))
 
 
-def _part_of(block: Any) -> events.ResultPart:
+def part_of(block: Any) -> events.ResultPart:
+    """Return a block of a result, the SDK's or its JSON, as a part."""
+    block = _fields_of(block) if events.is_object(block) else block
     if block.type == "text":
         return _text(block.text)
     if block.type == "resource_link":
@@ -533,3 +535,12 @@ def _part_of(block: Any) -> events.ResultPart:
     if title and mime.startswith(texts):
         return events.Document(source=source, title=title)
     return _text(f"[{what}: {mime}, {len(data) * 3 // 4:,} bytes; it is not shown]")
+
+
+def _fields_of(block: JsonObject) -> Any:
+    """Return JSON as an object with the SDK's names."""
+    named = {re.sub(r"(?=[A-Z])", "_", key).lower(): held for key, held in block.items()}
+    if events.is_object(inner := named.get("resource")):
+        named["resource"] = _fields_of(inner)
+    usual = dict.fromkeys(("mime_type", "title", "name", "description", "uri", "data"))
+    return SimpleNamespace(**(usual | named))

@@ -1,0 +1,381 @@
+"""What people hand in: content of any provider, SDK and of MCP becomes parts, and the rest JSON."""
+
+import warnings
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from anthropic.types import TextBlock
+from google.genai import types as genai
+from mcp import types as mcp
+from openai.types.chat import ChatCompletionMessage
+from pydantic import BaseModel
+
+from context_assembler import (
+    Base64Source,
+    ContextAssembler,
+    Document,
+    FileIdSource,
+    Image,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolResult,
+    UrlSource,
+)
+from context_assembler.errors import ContentError
+
+PNG_BYTES = b"\x89PNG\r\n\x1a\n" + bytes(3_000)
+PNG = b64encode(PNG_BYTES).decode()
+PDF = b64encode(b"%PDF-1.4 " + bytes(3_000)).decode()
+URL = "https://example.org/a.png"
+
+PICTURE = Image(source=Base64Source(media_type="image/png", data=PNG))
+AT_URL = Image(source=UrlSource(url=URL))
+PAPER = Document(source=Base64Source(media_type="application/pdf", data=PDF))
+HI = Text("Hi.")
+
+BLOCK = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+}
+CONTENT: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "Anthropic: text and a picture": ([{"type": "text", "text": "Hi."}, BLOCK], (HI, PICTURE)),
+    "Anthropic: one block": (BLOCK, (PICTURE,)),
+    "Anthropic: an address": (
+        [{"type": "image", "source": {"type": "url", "url": URL}}],
+        (AT_URL,),
+    ),
+    "Anthropic: a PDF": (
+        [
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+            }
+        ],
+        (PAPER,),
+    ),
+    "Anthropic: an SDK's block": (TextBlock(type="text", text="Hi."), (HI,)),
+    "Chat": (
+        [{"type": "text", "text": "Hi."}, {"type": "image_url", "image_url": {"url": URL}}],
+        (HI, AT_URL),
+    ),
+    "Chat: a data URL": (
+        [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}],
+        (PICTURE,),
+    ),
+    "Chat: a file": (
+        [{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{PDF}"}}],
+        (PAPER,),
+    ),
+    "Responses": (
+        [{"type": "input_text", "text": "Hi."}, {"type": "input_image", "image_url": URL}],
+        (HI, AT_URL),
+    ),
+    "Responses: a file by its id": (
+        [{"type": "input_file", "file_id": "file-1"}],
+        (Document(source=FileIdSource(provider="openai_responses", file_id="file-1")),),
+    ),
+    "Gemini": (
+        [{"text": "Hi."}, {"inline_data": {"mime_type": "image/png", "data": PNG}}],
+        (HI, PICTURE),
+    ),
+    "Gemini: in camel case": (
+        [{"text": "Hi."}, {"inlineData": {"mimeType": "image/png", "data": PNG}}],
+        (HI, PICTURE),
+    ),
+    "Gemini: the SDK's parts": (
+        ["Hi.", genai.Part.from_bytes(data=PNG_BYTES, mime_type="image/png")],
+        (HI, PICTURE),
+    ),
+    "MCP": (
+        [
+            {"type": "text", "text": "Hi."},
+            {"type": "image", "data": PNG, "mimeType": "image/png"},
+        ],
+        (HI, PICTURE),
+    ),
+    "MCP: the SDK's block": (
+        mcp.ImageContent(type="image", data=PNG, mime_type="image/png"),
+        (PICTURE,),
+    ),
+    "MCP: a resource of text": (
+        [{"type": "resource", "resource": {"uri": "file:///a", "text": "Hi."}}],
+        (Text("file:///a\nHi."),),
+    ),
+    "MCP: a resource that is a picture": (
+        [
+            {
+                "type": "resource",
+                "resource": {"uri": "file:///a", "mimeType": "image/png", "blob": PNG},
+            }
+        ],
+        (PICTURE,),
+    ),
+    "MCP: a link": (
+        [{"type": "resource_link", "uri": "file:///a", "name": "A"}],
+        (Text("[A](file:///a)"),),
+    ),
+    "ours and others mixed": ([HI, BLOCK, "Hi."], (HI, PICTURE, HI)),
+    "bytes of a picture": (PNG_BYTES, (PICTURE,)),
+    "our part": (PICTURE, (PICTURE,)),
+    "text": ("Hi.", (HI,)),
+}
+each_content = pytest.mark.parametrize(("given", "parts"), CONTENT.values(), ids=CONTENT.keys())
+
+
+@pytest.fixture
+async def assembler() -> ContextAssembler:
+    made = ContextAssembler()
+    await made.add_user("s", "Look.")
+    return made
+
+
+async def returned(assembler: ContextAssembler, value: Any) -> ToolResult:
+    [part] = (await assembler.add_tool_result("s", "c1", value)).parts
+    assert isinstance(part, ToolResult)
+    return part
+
+
+@each_content
+async def test_a_user_may_say_content_of_any_provider(
+    assembler: ContextAssembler, given: Any, parts: tuple[Any, ...]
+) -> None:
+    event = await assembler.add_user("s", given)
+
+    assert (event.parts, event.metadata) == (parts, {})
+
+
+@each_content
+async def test_a_tool_may_return_content_of_any_provider(
+    assembler: ContextAssembler, given: Any, parts: tuple[Any, ...]
+) -> None:
+    assert (await returned(assembler, given)).content == parts
+
+
+async def test_a_picture_of_a_tool_is_sent_as_a_picture(assembler: ContextAssembler) -> None:
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    reply = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5-5",
+        "content": [call],
+        "stop_reason": "tool_use",
+    }
+    context = await assembler.assemble("s", model="claude-opus-5-5", max_tokens=1000)
+    await assembler.record("s", reply, context)
+    await assembler.add_tool_result("s", "c1", [BLOCK])
+
+    payload = (await assembler.assemble("s", model="claude-opus-5-5")).to_anthropic()
+
+    [result] = payload["messages"][-1]["content"]
+    assert result["content"] == [BLOCK]
+
+
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+AUDIO: dict[str, tuple[Any, str]] = {
+    "Chat": (SOUND, "openai_chat"),
+    "Gemini": ({"inline_data": {"mime_type": "audio/wav", "data": "AAAA"}}, "gemini"),
+}
+
+
+@pytest.mark.parametrize(("given", "provider"), AUDIO.values(), ids=AUDIO.keys())
+async def test_sound_stays_its_providers(
+    assembler: ContextAssembler, given: Any, provider: str
+) -> None:
+    [said] = (await assembler.add_user("s", [given])).parts
+    [heard] = (await returned(assembler, [given])).content
+
+    assert said == heard
+    assert isinstance(said, Opaque)
+    assert said.provider == provider
+
+
+class Weather(BaseModel):
+    type: str = "text"
+    degrees: int = 7
+
+
+# What merely looks like content is a value: nothing of it is lost.
+VALUES: dict[str, tuple[Any, str]] = {
+    "a list of files": (
+        [{"type": "file", "path": "a"}, {"type": "directory", "path": "b"}],
+        '[{"type": "file", "path": "a"}, {"type": "directory", "path": "b"}]',
+    ),
+    "found pictures": (
+        [{"type": "image", "url": URL, "title": "A"}],
+        f'[{{"type": "image", "url": "{URL}", "title": "A"}}]',
+    ),
+    "a picture's source": ({"type": "image", "source": "A"}, '{"type": "image", "source": "A"}'),
+    "a text with a page": (
+        [{"type": "text", "text": "Hi.", "page": 3}],
+        '[{"type": "text", "text": "Hi.", "page": 3}]',
+    ),
+    "a field called text": ({"text": "Hi."}, '{"text": "Hi."}'),
+    "a field called file": ({"type": "file", "file": "a"}, '{"type": "file", "file": "a"}'),
+    "a field called file_data": ({"file_data": "a"}, '{"file_data": "a"}'),
+    "a field called content": ({"content": ["a"]}, '{"content": ["a"]}'),
+    "a resource": (
+        {"type": "resource", "resource": "ore"},
+        '{"type": "resource", "resource": "ore"}',
+    ),
+    "a type that is a list": ({"type": ["a"]}, '{"type": ["a"]}'),
+    "a type that is a number": ({"type": 7, "text": "a"}, '{"type": 7, "text": "a"}'),
+    "no type": ({"type": None}, '{"type": null}'),
+    "blocks within a list": (
+        [[{"type": "text", "text": "a"}]],
+        '[[{"type": "text", "text": "a"}]]',
+    ),
+    "one block and a value": (
+        [{"type": "text", "text": "a"}, 7],
+        '[{"type": "text", "text": "a"}, 7]',
+    ),
+    "words": (["a", "b"], '["a", "b"]'),
+    "nothing": (None, "null"),
+    "an empty list": ([], "[]"),
+    "a model": (Weather(), '{"type": "text", "degrees": 7}'),
+}
+
+
+@pytest.mark.parametrize(("value", "told"), VALUES.values(), ids=VALUES.keys())
+async def test_what_merely_looks_like_content_is_told_as_json(
+    assembler: ContextAssembler, value: Any, told: str
+) -> None:
+    assert (await returned(assembler, value)).content == (Text(told),)
+
+
+WHOLE: dict[str, tuple[Any, ToolResult]] = {
+    "MCP": (
+        {"content": [{"type": "text", "text": "No."}], "isError": True},
+        ToolResult(call_id="c1", content=(Text("No."),), is_error=True),
+    ),
+    "MCP: the SDK's": (
+        mcp.CallToolResult(content=[mcp.TextContent(type="text", text="Hi.")]),
+        ToolResult(call_id="c1", content=(HI,)),
+    ),
+    "MCP: structured alone": (
+        {"content": [], "structuredContent": {"a": 1}, "isError": False},
+        ToolResult(call_id="c1", content=(Text('{"a": 1}'),)),
+    ),
+    "Anthropic": (
+        {"type": "tool_result", "tool_use_id": "x", "content": [BLOCK], "is_error": True},
+        ToolResult(call_id="c1", content=(PICTURE,), is_error=True),
+    ),
+    "Chat": (
+        {"role": "tool", "tool_call_id": "x", "content": "Hi."},
+        ToolResult(call_id="c1", content=(HI,)),
+    ),
+    "ours": (
+        ToolResult(call_id="x", content=(HI,), is_error=True),
+        ToolResult(call_id="c1", content=(HI,), is_error=True),
+    ),
+    "a data URL": (
+        f"data:image/png;base64,{PNG}",
+        ToolResult(
+            call_id="c1", content=(Image(source=UrlSource(url=f"data:image/png;base64,{PNG}")),)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "result"), WHOLE.values(), ids=WHOLE.keys())
+async def test_a_whole_result_is_taken_apart(
+    assembler: ContextAssembler, value: Any, result: ToolResult
+) -> None:
+    assert await returned(assembler, value) == result
+
+
+@pytest.mark.parametrize(
+    "value", [PNG, {"screen": PNG}, {"pages": [{"a": PDF}]}, f"see data:image/png;base64,{PNG}"]
+)
+async def test_a_picture_as_text_is_warned_of(assembler: ContextAssembler, value: Any) -> None:
+    with pytest.warns(UserWarning, match="sent as text"):
+        event = await assembler.add_tool_result("s", "c1", value)
+
+    assert "sent as text" in event.metadata["warnings"]
+
+
+async def test_long_text_is_not_warned_of(assembler: ContextAssembler) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        event = await assembler.add_tool_result("s", "c1", {"a": "word " * 2_000, "b": "A" * 5_000})
+
+    assert event.metadata == {}
+
+
+MESSAGES: dict[str, tuple[Any, tuple[Any, ...], Any]] = {
+    "a name": (
+        {"role": "user", "name": "ada", "content": "Hi."},
+        (HI,),
+        {"openai_chat": {"name": "ada"}},
+    ),
+    "a name and a picture": (
+        {
+            "role": "user",
+            "name": "ada",
+            "content": [{"type": "image_url", "image_url": {"url": URL}}],
+        },
+        (AT_URL,),
+        {"openai_chat": {"name": "ada"}},
+    ),
+    "Responses": (
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi."}]},
+        (HI,),
+        {},
+    ),
+    "Gemini": ({"role": "user", "parts": [{"text": "Hi."}]}, (HI,), {}),
+    "Gemini: the SDK's": (
+        genai.Content(role="user", parts=[genai.Part(text="Hi.")]),
+        (HI,),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "parts", "metadata"), MESSAGES.values(), ids=MESSAGES.keys())
+async def test_a_message_keeps_its_other_fields(
+    assembler: ContextAssembler, given: Any, parts: tuple[Any, ...], metadata: Any
+) -> None:
+    event = await assembler.add_user("s", given)
+
+    assert (event.parts, event.metadata) == (parts, metadata)
+
+
+@pytest.mark.parametrize("given", [7, None, {"a": 1}, [{"a": 1}], [7], {"role": "assistant"}])
+async def test_what_nobody_can_say_is_refused(assembler: ContextAssembler, given: Any) -> None:
+    with pytest.raises(ContentError, match="must be text or parts"):
+        await assembler.add_user("s", given)
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+ASKS: Any = {"role": "assistant", "content": "Hi.", "tool_calls": [CALL]}
+USES: Any = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
+GEMINI_CALL: Any = {"function_call": {"id": "c1", "name": "f", "args": {"a": 1}}}
+REPLIES: dict[str, tuple[str, Any]] = {
+    "Chat": ("gpt-4.1", ASKS),
+    "Chat: the SDK's": ("gpt-4.1", ChatCompletionMessage.model_validate(ASKS)),
+    "Anthropic": (
+        "claude-opus-5-5",
+        {"role": "assistant", "content": [{"type": "text", "text": "Hi."}, USES]},
+    ),
+    "Anthropic: the SDK's content": (
+        "claude-opus-5-5",
+        {"role": "assistant", "content": [TextBlock(type="text", text="Hi."), USES]},
+    ),
+    "Gemini": ("gemini-2.5-pro", {"role": "model", "parts": [{"text": "Hi."}, GEMINI_CALL]}),
+}
+
+
+@pytest.mark.parametrize(("model", "message"), REPLIES.values(), ids=REPLIES.keys())
+async def test_the_message_of_a_reply_is_a_reply(
+    assembler: ContextAssembler, model: str, message: Any
+) -> None:
+    context = await assembler.assemble("s", model=model, max_tokens=1000)
+
+    *_, answer = await assembler.record("s", message, context)
+
+    assert answer.text == "Hi."
+    [call] = answer.tool_calls
+    assert (call.call_id, call.name, call.arguments) == ("c1", "f", {"a": 1})
+    assert isinstance(call, ToolCall)
