@@ -12,8 +12,8 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from math import inf
 from tempfile import TemporaryFile
@@ -24,14 +24,20 @@ from context_assembler import errors, events
 from context_assembler.errors import ConfigurationError, InvalidToolError, McpServerError
 from context_assembler.events import Json, JsonObject
 from context_assembler.ports import ToolSpec
-from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag
+from context_assembler.providers.wire import plain_json
+from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag, one_line
 from context_assembler.tools.sources import ReadTools, read_tools
 
 _MAX_PAGES: Final = 100
 _MAX_PAUSE_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
-_CONTROL: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u2500-\u257f]")
+_MAX_TOOL_CHARS: Final = 1_000_000
+_MAX_STDERR_BYTES: Final = 65_536
+# Escape sequences of terminals, and the lines that they draw.
+_CONTROL: Final = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b.|[\u2500-\u257f]"
+)
 _SHAPE: Final = 'Write it like {"mcpServers": {"files": {"command": "npx"}, "docs": {"url": "…"}}}.'
 
 
@@ -254,6 +260,7 @@ class _Connection:
         self._kept: ReadTools | None = None
         self._failure: McpServerError | None = None
         self._failures, self._quiet_until, self._changes = 0, -inf, 0
+        self._left_out: dict[str, InvalidToolError] = {}
         self._thread = threading.Thread(target=self._run, name=settings.server, daemon=True)
         atexit.register(self.end)
         self._thread.start()
@@ -371,7 +378,7 @@ class _Connection:
         settings: Any = {"cache": None, "message_handler": self._hear, "client_info": info}
         try:
             async with AsyncExitStack() as stack:
-                transport = await self._transport(stack)
+                transport = _mended(await self._transport(stack), self._left_out)
                 self._client = await stack.enter_async_context(Client(transport, **settings))
                 ready.set_result(None)
                 await self._over.wait()
@@ -411,6 +418,7 @@ class _Connection:
         tools, notes = list[JsonObject](), list[str]()
         most, who = self._is.max_tools, f"MCP server {self._is.server!r}"
         cursor, pages, changes = None, 0, self._changes
+        self._left_out.clear()
         try:
             async with asyncio.timeout(self._list_seconds):
                 while pages == 0 or (cursor and pages < _MAX_PAGES and len(tools) <= most):
@@ -428,7 +436,8 @@ class _Connection:
             notes.append(f"{who} lists too many tools: {first}. Raise max_tools.")
         listed = sorted(tools, key=lambda tool: str(tool["name"]))[:most]
         read = read_tools(_plain(tool, self._is.hints, who, notes) for tool in listed)
-        read = read._replace(notes=(*read.notes, *notes))
+        problems = (*read.problems, *self._left_out.values())
+        read = read._replace(problems=problems, notes=(*read.notes, *notes))
         # Newer servers report changes only to those who listen: they are asked each time.
         offers = self._client.server_capabilities.tools
         is_new = self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -443,11 +452,13 @@ class _Connection:
     def _error(self, reason: str) -> McpServerError:
         if self._refusal:
             reason += f"; it answered HTTP {self._refusal}"
-        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - 4_096))
-        lines = _CONTROL.sub("", self._stderr.read().decode("utf-8", "replace")).splitlines()
-        stderr = " | ".join(line.strip() for line in lines if line.strip())[-400:]
+        start = max(0, self._stderr.seek(0, os.SEEK_END) - _MAX_STDERR_BYTES)
+        self._stderr.seek(start)
+        stderr = self._stderr.read().decode("utf-8", "replace")
+        # The line that begins before could be the rest of a secret.
+        stderr = _shown(stderr.partition("\n")[2] if start else stderr)[-400:]
         remedy = "See that the server starts and answers by itself, or leave it out."
-        return McpServerError(self._is.server, reason=reason, remedy=remedy, stderr=stderr)
+        return McpServerError(self._is.server, reason=_shown(reason), remedy=remedy, stderr=stderr)
 
     def _remembered(self, error: McpServerError) -> McpServerError:
         self._quiet_until = self._is.clock() + min(_MAX_PAUSE_SECONDS, 2.0**self._failures)
@@ -465,6 +476,93 @@ def _plain(tool: JsonObject, hints: Sequence[str], who: str, notes: list[str]) -
     shown: JsonObject = json.loads(escaped)
     kept = {key: shown.get(key) for key in ("name", "inputSchema", *hints)}
     return {**kept, "description": shown.get("description") or shown.get("title")}
+
+
+@asynccontextmanager
+async def _mended(transport: Any, left_out: dict[str, InvalidToolError]) -> AsyncGenerator[Any]:
+    async with transport as (read, write):
+        yield _Mended(read, left_out), write
+
+
+class _Mended:
+    """What a server sends, as the SDK takes it.
+
+    Half a surrogate pair is replaced, and an answer that cannot be read is an error at once: the SDK
+    would wait for another one. What is no tool, or a very large one, is left out of a list by name:
+    the SDK would refuse the whole list.
+    """
+
+    def __init__(self, stream: Any, left_out: dict[str, InvalidToolError]) -> None:
+        self._stream, self._left_out = stream, left_out
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._stream.__aexit__(*exception)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self._stream.__anext__()
+        if isinstance(message, ValueError):
+            message = _reread(message)
+        result = getattr(getattr(message, "message", None), "result", None)
+        if events.is_object(result) and events.is_list(listed := result.get("tools")):
+            listed[:] = filter(self._is_tool, listed)
+        return message
+
+    def _is_tool(self, entry: Json) -> bool:
+        from mcp_types import Tool
+
+        reason, chars = "", len(events.compact_json(entry))
+        if chars > _MAX_TOOL_CHARS:
+            reason = f"it is {chars:,} characters long, more than {_MAX_TOOL_CHARS:,}"
+        else:
+            try:
+                Tool.model_validate(entry, by_name=False).model_dump(mode="json")
+            except ValueError as error:
+                said = str(error).splitlines()
+                reason = ": ".join(map(str.strip, said[1:3] or said)).partition(" [type=")[0]
+        if reason:
+            given: Json = entry.get("name") if events.is_object(entry) else None
+            name = given[:200] if isinstance(given, str) else "(unnamed)"
+            self._left_out[name] = InvalidToolError(name, reason=reason)
+        return not reason
+
+
+def _reread(error: Any) -> Any:
+    """Return the message that the SDK could not read, mended or as an error; else its exception."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    faults: list[Json] = getattr(error, "errors", list)()
+    text: Json = faults[0]["input"] if faults else None
+    if not isinstance(text, str):
+        return error
+    answer: Json = {"jsonrpc": "2.0"}
+    try:
+        answer = plain_json(json.loads(text))
+    except (ValueError, RecursionError) as fault:
+        found = re.search(r'"id":\s*(\d{1,18})', text)
+        problem = {"code": -32700, "message": f"its answer cannot be read: {fault}"}
+        answer |= {"id": int(found[1]), "error": problem} if found else {}
+    with suppress(ValueError):
+        return SessionMessage(jsonrpc_message_adapter.validate_python(answer, by_name=False))
+    return error
+
+
+def _shown(text: str) -> str:
+    """Return what a server said on one line, without control characters, secrets masked."""
+    from context_assembler.history.secrets import mask
+
+    lines = map(one_line, _CONTROL.sub("", text).splitlines())
+    return mask(" | ".join(filter(None, lines)))[0]
 
 
 def _said(error: BaseException) -> str:

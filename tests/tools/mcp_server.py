@@ -137,6 +137,14 @@ def call(_id: int, name: str) -> Answer | None:
         return {"code": -32602, "message": "not like this"}
     elif name == "mute":
         return None
+    elif name == "half":
+        content = [{"type": "text", "text": "\ud83d and \ud83d\ude00"}]
+        return {"content": content, "structuredContent": {"\udc00": ["\ud800"]}}
+    elif name == "deep":
+        print(
+            f'{{"jsonrpc": "2.0", "id": {_id}, "result": {"[" * 9_999}{"]" * 9_999}}}', flush=True
+        )
+        return None
     elif name == "end":
         end("fatal: told to end")
     said = str(os.getpid()) if name == "pid" else f"{name} of {sys.argv[-1]}"
@@ -175,6 +183,19 @@ def hostile(_: Answer) -> Answer:
     return {"tools": [tool("read", description=text, inputSchema=schema)]}
 
 
+def odd_tools(_: Answer) -> Answer:
+    """List one tool that is fine among some that are none."""
+    words: Answer = {"type": "string", "description": "x" * 99}
+    wide = {"type": "object", "properties": {f"p{at}": words for at in range(10_000)}}
+    deep: Answer = SCHEMA
+    for _level in range(150):
+        deep = {"type": "object", "properties": {"a": deep}}
+    bare = {"name": "no_schema", "description": "None."}
+    odd = [bare, tool("half\ud83d", description="\udc00"), tool("wide", inputSchema=wide)]
+    none: list[Any] = [tool("words", description=5), tool("list", inputSchema=[]), "text", None]
+    return {"tools": [tool("a"), *odd, tool("deep", inputSchema=deep), *none]}
+
+
 def wait(*_: str) -> None:
     threading.Event().wait()
 
@@ -203,6 +224,16 @@ LISTS: dict[str, Callable[[Answer], Answer | None]] = {
     "nonsense": lambda _: {"tools": 5},
     "no_tool": lambda _: {"tools": [tool("a"), "a tool"]},
     "odd_cursor": lambda _: {"tools": [tool("a")], "nextCursor": 5},
+    "odd_tools": odd_tools,
+    "noisy": lambda _: end(
+        "\x1b]0;title\x07\x1b[31mkey\x1b[0m: \x9b1msk-ant-\x1b[4mapi03-"
+        + "A1b2" * 20
+        + "\u202e\u200b\x08 in use"
+    ),
+    "refuse_with_key": lambda _: {
+        "code": -32000,
+        "message": "no \x1b[1msk-ant-api03-" + "A1b2" * 20,
+    },
     "refuse": lambda _: {"code": -32000, "message": "no tools today"},
     "listed": lambda _: {"tools": json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))},
 }

@@ -235,11 +235,8 @@ FAILURES: dict[str, tuple[str, dict[str, Any], str]] = {
         "did not list its tools within",
     ),
     "one that lists nonsense": ("nonsense", {}, "did not list its tools"),
-    "one that lists what is no tool": (
-        "no_tool",
-        {},
-        "did not list its tools: .* validation error",
-    ),
+    "one that says a secret": ("refuse_with_key", {}, r"tools: no \[masked: Anthropic API Key\]\."),
+    "one that cries": ("noisy", {}, r"stderr: 'key: \[masked: Anthropic API Key\] in use'"),
     "one whose cursor is a number": ("odd_cursor", {}, "did not list its tools"),
     "one that will not list": ("refuse", {}, "list its tools: no tools today"),
 }
@@ -284,6 +281,28 @@ async def test_one_bad_schema_loses_exactly_its_tool() -> None:
     assert offered == {"good": ("Titled", None)}
     assert {entry.id: entry.decision for entry in collected.entries}["wrong_type"] == "dropped"
     assert any("'wrong_type' cannot be offered" in text for text in collected.warnings)
+
+
+async def test_what_is_no_tool_costs_that_tool_alone() -> None:
+    collector = ToolCollector([launch("odd_tools"), launch("no_tool")])
+
+    collected = await collector.collect()
+    await collector.close()
+
+    assert [tool.name for tool in collected.tools] == ["a", "half\ufffd"]
+    reasons = {entry.id: entry.reason for entry in collected.entries if entry.decision == "dropped"}
+    assert reasons.keys() == {"no_schema", "wide", "words", "list", "deep", "(unnamed)", "a"}
+    assert reasons["no_schema"] == "inputSchema: Field required"
+    assert "characters long, more than 1,000,000" in reasons["wide"]
+    assert "depth exceeded" in reasons["deep"]
+
+
+async def test_half_a_surrogate_pair_is_replaced_and_what_cannot_be_read_fails_at_once() -> None:
+    async with launch("counted") as server:
+        half, deep = await server.call_tool("half"), await server.call_tool("deep")
+
+    assert half.text == '\ufffd and \U0001f600\n{"\ufffd": ["\ufffd"]}'
+    assert (deep.is_error, "its answer cannot be read" in deep.text) == (True, True)
 
 
 async def test_the_text_of_a_hostile_server_closes_no_fence() -> None:
