@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from context_assembler.events import Json, JsonObject, compact_json
-from context_assembler.ports import ToolSpec
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, without_nulls
+from context_assembler.transcripts.messages import tools_of
 from context_assembler.transcripts.pieces import Builder, Fields, pop, program, protocol_of
 
 # ---- pydantic-ai ----
@@ -99,10 +99,8 @@ def _read_langchain(builder: Builder) -> None:
             builder.leave("messages to remove others", "are none of a model's")
         elif kind in ("tool", "function"):
             told = {key: message.pop(key, "") for key in ("tool_call_id", "name", "status")}
-            is_parts = all(
-                isinstance(one, str) or "type" in as_object(one) for one in as_list(content)
-            )
-            held: Fields = {"parts" if is_parts and content else "output": content}
+            has_parts = all(isinstance(one, str) or _is_typed(one) for one in as_list(content))
+            held: Fields = {"parts" if has_parts and content else "output": content}
             builder.say(message, "tool", [{"type": "tool-result", **told, **held}])
         elif kind == "ai":
             meta = as_object(message.get("response_metadata"))
@@ -168,20 +166,22 @@ def _is_vercel(row: JsonObject) -> bool:
     if not is_said or row.keys() & {"tool_calls", "info", "type", "created"}:
         return False
     if held is not None or "toolInvocations" in row:
-        parts = as_list(held) or as_list(row.get("toolInvocations"))
-        return bool(parts) and all("type" in as_object(one) for one in as_list(held))
+        return bool(held or row.get("toolInvocations")) and all(map(_is_typed, as_list(held)))
     pieces = map(as_object, as_list(content))
     return isinstance(content, str | list) and all(
         one.get("type") == "text" or _is_vercel_piece(one) for one in pieces
     )
 
 
+def _is_typed(piece: Json) -> bool:
+    return "type" in as_object(piece)
+
+
 def _is_vercel_piece(piece: JsonObject) -> bool:
     kind = as_text(piece.get("type"))
-    is_file = kind in ("file", "image") and bool(piece.keys() & {"mediaType", "image", "mimeType"})
-    return (
-        kind in _VERCEL or kind.startswith("tool-approval-") or (is_file and "source" not in piece)
-    )
+    is_file = bool(piece.keys() & {"mediaType", "image", "mimeType"}) and "source" not in piece
+    is_own = kind in _VERCEL or kind.startswith("tool-approval-")
+    return is_own or (kind in ("file", "image") and is_file)
 
 
 def _marks_vercel(row: JsonObject) -> bool:
@@ -251,10 +251,7 @@ def _is_llama(row: JsonObject) -> bool:
 
 def _read_llama(builder: Builder) -> None:
     for message in builder.rows():
-        role, more = (
-            message.pop("role", None),
-            dict(as_object(message.pop("additional_kwargs", {}))),
-        )
+        role, more = message.pop("role", None), as_object(message.pop("additional_kwargs", {}))
         content = message.pop("blocks", message.pop("content", None))
         listed = [*as_list(content)] if isinstance(content, list) else [content]
         if role in ("tool", "function"):
@@ -279,11 +276,8 @@ def _flat_llama(block: Fields) -> Iterator[Json]:
     block |= {"signature": signature, "vendor": "anthropic"} if signature else {}
     if form := block.pop("format", None):
         block["mime_type"] = f"audio/{form}"
-    media_type = block.pop(f"{kind}_mimetype", None)
     block.pop("num_tokens", None)
-    yield (
-        {"mime_type": media_type, **block, "type": kind} if media_type else {**block, "type": kind}
-    )
+    yield {"mime_type": block.pop(f"{kind}_mimetype", None), **block, "type": kind}
 
 
 # ---- Bedrock Converse ----
@@ -304,16 +298,9 @@ def _is_bedrock(row: JsonObject) -> bool:
 def _read_bedrock(builder: Builder) -> None:
     head = builder.reading.head
     specs = objects_in(as_object(head.get("toolConfig")).get("tools"))
-    listed = [as_object(one.get("toolSpec")) for one in specs]
-    builder.reading.tools = tuple(
-        ToolSpec(
-            name=as_text(spec.get("name")),
-            description=as_text(spec.get("description")),
-            input_schema=as_object(as_object(spec.get("inputSchema")).get("json")),
-        )
-        for spec in listed
-        if spec
-    )
+    listed = [as_object(one["toolSpec"]) for one in specs if "toolSpec" in one]
+    own = [{**one, "inputSchema": as_object(one.get("inputSchema")).get("json")} for one in listed]
+    builder.reading.tools = tools_of({"tools": own}, builder.note)
     if system := builder.pieces(head.get("system")):
         builder.append("system", {"parts": system}, {})
     model = head.get("modelId")

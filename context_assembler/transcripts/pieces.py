@@ -5,6 +5,7 @@ and files. A reader brings each piece to one level, with its kind as `type`; her
 part. What is left of a message is kept as metadata; what is left of a piece is reported.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -91,7 +92,7 @@ class Builder:
     def __init__(self, reading: Reading, name: str, flatten: Flatten) -> None:
         self.reading, self.row = reading, Row(0, None, {})
         self._name, self._flatten = name, flatten
-        self._ids = set[str]()
+        self._ids = Counter[str]()
         self._is_damaged = False  # whether something in the row could not be read
 
     def rows(self) -> Iterator[Fields]:
@@ -119,12 +120,13 @@ class Builder:
         for given in listed if content is not None else ():
             own = as_object(given)
             for piece in self._flatten(without_nulls(own)) if own else [given]:
-                fields = without_nulls(as_object(piece))
+                said = (
+                    {"type": "text", "text": piece} if isinstance(piece, str) else as_object(piece)
+                )
+                fields = without_nulls(said)
                 kind = as_text(fields.pop("type", None))
                 name = _KINDS.get(kind, "own" * kind.startswith(("data-", "tool-approval-")))
-                if isinstance(piece, str):
-                    parts += [text_part(piece)] if piece else []
-                elif name == "own":
+                if name == "own":
                     self._count(f"{kind} parts", "are the client's own; left out")
                 elif name:
                     parts += self._piece(name, kind, fields, vendor)
@@ -161,8 +163,8 @@ class Builder:
         if name == "thinking":
             sealed = as_text(fields.pop("redacted", None)) or as_text(fields.pop("data", None))
             text = self._text(fields, "text", is_needed=not (sealed or signature))
-            own_id = fields.pop("id", None)
-            return _thinking(text, "anthropic" if sealed else vendor, signature, sealed, own_id)
+            vendor, own = "anthropic" if sealed else vendor, fields.pop("id", None)
+            return _thinking(text, vendor, signature, sealed, own)
         call_id = self._text(fields, "call", is_needed=True)
         warnings: list[str] = []
         called = self._text(fields, "name", is_needed=True)
@@ -173,10 +175,8 @@ class Builder:
 
     def _result(self, fields: Fields, vendor: str) -> JsonObject:
         """Return the result of a call: of `parts`, or of a value, which becomes text or JSON."""
-        part: Fields = {
-            "type": "tool_result",
-            "call_id": self._text(fields, "call", is_needed=True),
-        }
+        part: Fields = {"type": "tool_result"}
+        part["call_id"] = self._text(fields, "call", is_needed=True)
         is_error = pop(fields, "failure") in _FAILURES or "errorText" in fields
         if "parts" in fields:
             content = self.pieces(fields.pop("parts"), vendor)
@@ -194,9 +194,8 @@ class Builder:
     def _file(self, kind: str, fields: Fields) -> list[JsonObject]:
         from context_assembler.providers.media import begins_as, decode_base64, media_of
 
-        media_type, title, data, url = (
-            self._text(fields, meant) for meant in ("media_type", "title", "data", "url")
-        )
+        media_type, title = self._text(fields, "media_type"), self._text(fields, "title")
+        data, url = self._text(fields, "data"), self._text(fields, "url")
         if data.startswith(("http:", "https:", "data:")):
             data, url = "", data
         if data and not begins_as(data):
@@ -243,26 +242,22 @@ class Builder:
             spoken = [(kind, body)] if said else []
             made += spoken + answers if kind == "assistant" else answers + spoken
         if not made:
-            reason = "hold nothing for a model"
-            self.leave(f"messages of role {role}", reason, is_known=not self._is_damaged)
-            return
+            what, is_known = f"messages of role {role}", not self._is_damaged
+            self.leave(what, "hold nothing for a model", is_known=is_known)
         replies = [body for event_type, body in made if event_type == "assistant"]
         if maker and replies:
             replies[-1]["made_by"] = maker
-        if message:
+        if message and made:
             made[0][1]["metadata"] = {self._name: message}
         for event_type, body in made:
             self.append(event_type, body, about)
 
     def append(self, event_type: str, body: Body, about: JsonObject) -> None:
         """Append one event with a message's id and time; an id that is taken gets a number."""
-        free = own = as_text(about.get("id"))
-        number = 1
-        while free in self._ids:
-            number += 1
-            free = f"{own}#{number}"
-        self._ids |= {free} if free else set()
-        self.reading.add(self.row, event_type, body, id=free, created_at=pop({**about}, "time"))
+        own, time = as_text(about.get("id")), pop({**about}, "time")
+        self._ids[own] += 1
+        free = f"{own}#{self._ids[own]}" if own and self._ids[own] > 1 else own
+        self.reading.add(self.row, event_type, body, id=free, created_at=time)
 
     def compact(
         self, parts: list[JsonObject], about: JsonObject, last_seq: int | None = None, **body: Json
@@ -283,12 +278,10 @@ class Builder:
         self.reading.use(self.row)
 
 
-def _thinking(
-    text: str, protocol: str, signature: str, sealed: str, own_id: Json
-) -> list[JsonObject]:
+def _thinking(text: str, protocol: str, signature: str, sealed: str, own: Json) -> list[JsonObject]:
     """Return reasoning; signed by a vendor it is that vendor's own block."""
     summary = [{"type": "summary_text", "text": text}] if text else []
-    item = {"type": "reasoning", "id": own_id, "summary": summary, "encrypted_content": signature}
+    item = {"type": "reasoning", "id": own, "summary": summary, "encrypted_content": signature}
     blocks: dict[str, Fields] = {
         "anthropic": {"type": "thinking", "thinking": text, "signature": signature},
         "gemini": {"text": text, "thought": True, "thoughtSignature": signature},
@@ -303,9 +296,8 @@ def _thinking(
 def protocol_of(*names: Json) -> str:
     """Return the protocol of whom signs blocks, by the name of an API, a provider or a model."""
     told = (as_text(name).lower() for name in names)
-    return next(
-        (_PROTOCOLS[one] for name in told for one in _PROTOCOLS if one in name), "openai_chat"
-    )
+    known = (_PROTOCOLS[one] for name in told for one in _PROTOCOLS if one in name)
+    return next(known, "openai_chat")
 
 
 def made_by(protocol: str, model: Json, usage: JsonObject, **more: Json) -> Fields:
@@ -328,16 +320,11 @@ def made_by(protocol: str, model: Json, usage: JsonObject, **more: Json) -> Fiel
     return told if isinstance(model, str) and model else {}
 
 
-def as_is(piece: Fields) -> Iterable[Json]:
-    """Return a piece that is on one level already."""
-    return [piece]
-
-
 def program(
     name: str,
     takes: Callable[[JsonObject], bool],
     read: Callable[[Builder], None],
-    flatten: Flatten = as_is,
+    flatten: Flatten = lambda piece: [piece],
     keys: str = "messages",
     **more: Any,
 ) -> Format:

@@ -662,7 +662,7 @@ def changed(sample: Any, values: tuple[Any, ...]) -> Iterator[Any]:
 
 @every_sample
 def test_any_one_damaged_field_is_read_listed_or_refused(name: str, sample: Any) -> None:
-    for damaged in changed(sample, (None, 5, "x", [], ["x"], {}, {"type": []})):
+    for damaged in changed(sample, (None, 5, [], {"type": []})):
         try:
             read = read_transcript(damaged, format=name, partial=True)
         except TranscriptError:
