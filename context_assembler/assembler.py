@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack
+from weakref import WeakValueDictionary
 
 from context_assembler import errors, models
 from context_assembler import options as declared
@@ -488,6 +489,7 @@ class ContextAssembler:
         )
         self._lock = Lock()
         self._known: dict[str, _Known] = {}
+        self._running: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self.fingerprints = 0
         self._watch: Any = None
 
@@ -901,17 +903,10 @@ class ContextAssembler:
         asked = [p for p in parts if isinstance(p, Opaque) and p.block.get("type") == _APPROVAL]
         if not any(event.has_calls for event in events):
             return [*asked]
+        from asyncio import Lock
+
         from context_assembler.tools.run import plan_calls, run_planned
         from context_assembler.tools.sources import open_tool_sources
-
-        seq = min(event.seq for event in events)
-        planned, left = plan_calls(
-            events,
-            later=self.store.events(session_id, after_seq=seq),
-            offered=await self._offered_to(head, seq, tools),
-            sources=[*open_tool_sources(tools), *(self.tools.sources if self._has_tools else ())],
-            approved=approved,
-        )
 
         async def keep(call: ToolCall, outcome: tuple[Any, bool]) -> None:
             content, is_error = outcome
@@ -920,7 +915,17 @@ class ContextAssembler:
             except errors.ContentError as error:
                 await self.add_tool_result(session_id, call.call_id, str(error), is_error=True)
 
-        await run_planned(planned, seconds=timeout_seconds, keep=keep)
+        seq = min(event.seq for event in events)
+        sources = [*open_tool_sources(tools), *(self.tools.sources if self._has_tools else ())]
+        async with self._running.setdefault(session_id, Lock()):  # what runs has no result yet
+            planned, left = plan_calls(
+                events,
+                later=self.store.events(session_id, after_seq=seq),
+                offered=await self._offered_to(head, seq, tools),
+                sources=sources,
+                approved=approved,
+            )
+            await run_planned(planned, seconds=timeout_seconds, keep=keep)
         return [*left, *asked]
 
     async def _offered_to(self, head: SessionHead, seq: int, additional: Any) -> Sequence[ToolSpec]:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from context_assembler.events import SessionEvent, ToolCall, ToolResult, read_object_text
 from context_assembler.ports import ToolSpec
 from context_assembler.tools.functions import bind_arguments, name_of_function, settings_of
-from context_assembler.tools.sources import ListedTools, tell_problem
+from context_assembler.tools.sources import ListedTools
 
 _CUT_OFF: Final = "The call did not run: the reply was cut off inside it. Call again."
 _CANCELLED: Final = "The call was cancelled; it may or may not have run."
@@ -144,7 +144,12 @@ async def _outcome(work: Work) -> Outcome:
     except _RefusalError as error:
         return str(error), True
     except (Exception, SystemExit) as error:  # foreign code: whatever it raises is its result
-        return tell_problem(error), True
+        return _told(error), True
+
+
+def _told(error: BaseException) -> str:
+    said = str(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 async def _run_function(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -165,7 +170,7 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
         try:
             outcome: Outcome = context.run(work), False
         except BaseException as error:  # SystemExit would end the loop, StopIteration be lost there
-            outcome = tell_problem(error), True
+            outcome = _told(error), True
         if done.set_running_or_notify_cancel():
             done.set_result(outcome)
 

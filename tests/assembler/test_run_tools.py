@@ -144,6 +144,16 @@ async def test_calls_with_one_id_are_answered_in_their_order() -> None:
     await check(assembler)
 
 
+async def test_of_two_at_once_one_runs_the_calls() -> None:
+    tools = Recorder()
+    assembler, answers = await begun(tools.look, reply=asks(("1", "look", {"city": "Lima"})))
+
+    await asyncio.gather(*(assembler.run_tools("s", answers) for _ in range(5)))
+
+    assert tools.ran == [("Lima", 1)]
+    assert len(await said(assembler)) == 1
+
+
 async def test_another_process_runs_no_call_again(tmp_path: Path) -> None:
     first, second = Recorder(), Recorder()
     reply = asks(("1", "look", {"city": "Lima"}))

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from context_assembler import ContextAssembler, SessionEvent
+from context_assembler.providers.openai_chat import read_reply
 
 CHAT, RESPONSES, CLAUDE = "gpt-4.1", "gpt-5.5", "claude-opus-5-5"
 Piece = tuple[int | None, str | None, str | None, Any]  # index, id, name, arguments
@@ -98,6 +101,36 @@ async def test_a_name_behind_complete_arguments_is_a_new_call(stream: list[Any])
     answer = await recorded(CHAT, stream)
 
     assert [call.arguments for call in answer.tool_calls] == [{"a": 1}, {"a": 2}]
+
+
+@given(data=st.data())
+def test_however_a_stream_is_cut_its_calls_are_the_same(data: st.DataObject) -> None:
+    json_values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2),
+        max_leaves=5,
+    )
+    wanted = data.draw(st.lists(st.dictionaries(st.text(), json_values), min_size=1, max_size=4))
+    has_index, is_woven = data.draw(st.booleans()), data.draw(st.booleans())
+    says_ids = is_woven and not has_index  # or nobody could tell
+    queues: list[list[Piece]] = []
+    for number, arguments in enumerate(wanted):
+        text = json.dumps(arguments, ensure_ascii=data.draw(st.booleans()))
+        cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=4)))
+        pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        index, call_id = (number if has_index else None), f"c{number}"
+        first: Piece = (index, call_id, "f", pieces[0])
+        rest: list[Piece] = [(index, call_id if says_ids else None, None, p) for p in pieces[1:]]
+        queues.append([first, *rest])
+    chunks: list[Piece] = []
+    while any(queues):
+        open_ = [queue for queue in queues if queue]
+        chunks.append((data.draw(st.sampled_from(open_)) if is_woven else open_[0]).pop(0))
+
+    read = read_reply(chat_stream(*chunks))
+
+    called = {part["call_id"]: part.get("arguments", {}) for part in read.parts}
+    assert called == {f"c{number}": arguments for number, arguments in enumerate(wanted)}
 
 
 async def test_what_follows_complete_arguments_is_not_dropped() -> None:
