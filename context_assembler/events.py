@@ -529,6 +529,37 @@ def event_of(
         ) from error
 
 
+# By the type of a part, what it has, and as what.
+_NEEDED: Final[Mapping[str, Mapping[str, type]]] = {
+    "text": {"text": str},
+    "image": {"source": dict},
+    "document": {"source": dict},
+    "thinking": {},
+    "opaque": {"provider": str, "block": dict},
+    "tool_call": {"call_id": str, "name": str},
+    "tool_result": {"call_id": str},
+}
+
+
+def flaw_of(body: Any) -> str:
+    """Return what is wrong with a stored body, in half a sentence; empty if it can be read."""
+    is_body = body.__class__ is dict and body.get("made_by", {}).__class__ is dict
+    parts: Any = body.get("parts") if is_body else None
+    if parts.__class__ is not list:
+        return "it is no object with a list of parts"
+    for part in parts:
+        kind: Any = part.get("type") if part.__class__ is dict else None
+        needed = _NEEDED.get(kind) if isinstance(kind, str) else None
+        if needed is None:
+            return f"it has a part of no known type ({kind!r:.40})"
+        for name, cls in needed.items():
+            if part.get(name).__class__ is not cls:
+                return f"the {name!r} of a {kind} is missing, or no {cls.__name__}"
+        if flaw := flaw_of({"parts": part.get("content", [])}) if kind == "tool_result" else "":
+            return f"in a result {flaw}"
+    return ""
+
+
 # Stop reasons of a reply that the provider refused to give, or broke off for what it says.
 # https://platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals
 # https://ai.google.dev/api/generate-content#FinishReason (read 2026-11-29)

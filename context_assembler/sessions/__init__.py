@@ -30,6 +30,8 @@ def open_store(store: str | Path | EventSource) -> Any:
 
     `memory:` keeps sessions in this process, `sqlite:agent.db` in a file of the current folder,
     `sqlite:///var/lib/agent.db` in one elsewhere. The path is taken as written: `%20` stays `%20`.
+    Three slashes before what can only be a path from the current folder are refused; four, as
+    SQLAlchemy's users write them, are as good as three.
 
     Raises:
         UnknownStoreSchemeError: No bundled store has that scheme.

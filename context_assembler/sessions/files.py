@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -22,7 +23,7 @@ _TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
     sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", _PLACE),
     sqlite3.SQLITE_PERM: ("access is denied", _PLACE),
 }
-_VERSION: Final = "SELECT version FROM context_assembler_versions WHERE store = ?"
+_VERSION: Final = "SELECT CAST(version AS INTEGER) FROM context_assembler_versions WHERE store = ?"
 
 
 class Schema(NamedTuple):
@@ -86,6 +87,7 @@ class SqliteFile:
         self.schema = schema
         self._busy_ms = int(busy_seconds * 1000)
         self._memory: sqlite3.Connection | None = None
+        self._known: tuple[float, ...] | None = None  # the file that is open
         self._here: _Here | _Slot = _Here(self) if path else _Slot(self)
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -112,6 +114,7 @@ class SqliteFile:
 
     def close(self) -> None:
         """Close the connections of all threads; what is in memory stays."""
+        self._known = None
         _close_all(id(self))
 
     @contextmanager
@@ -124,15 +127,28 @@ class SqliteFile:
                 # Errors raised by the module itself, such as use after closing, have no code. An
                 # extended code carries the primary one in its low byte.
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                otherwise = f"SQLite says: {error}", "Check the disk and the file's permissions."
+                otherwise = (
+                    f"SQLite says: {error}",
+                    "Restore a backup, or check disk and permissions.",
+                )
                 raise self._unavailable(*_TROUBLES.get(code, otherwise)) from error
 
     def _ready(self, slot: _Slot, *, creates: bool) -> sqlite3.Connection | None:
         """Return the thread's connection to the file; `None` if it has no tables yet."""
-        if self.path is not None and (slot.db is None or slot.process_id != os.getpid()):
+        if self.path is None:
+            return None
+        if self._known is not None and self._known != _identity(self.path):
+            # What is written to it is in no folder, and what is read is not what others see.
+            raise self._unavailable(
+                "the file was deleted, moved or replaced while it was open",
+                "Put it back; or remove what is left of it (-wal, -shm) and close() the store: "
+                "the next call opens what is there then.",
+            )
+        if slot.db is None or slot.process_id != os.getpid():
             slot.close()
             slot.process_id = os.getpid()
             slot.db = self._open(self.path, creates=creates)
+            self._known = _identity(self.path) if slot.db is not None else self._known
         return slot.db
 
     def _in_memory(self) -> sqlite3.Connection:
@@ -244,22 +260,46 @@ class SqliteFile:
         return self.schema.unavailable(where, reason=reason, remedy=remedy)
 
 
+def _identity(path: Path) -> tuple[float, ...] | None:
+    """Return what tells a file from another one of its name; `None` if there is none."""
+    try:
+        return os.stat(path)[1:3]  # its number, and the disk's
+    except OSError:
+        return None
+
+
 def path_of(url: str) -> Path | None:
     """Return the file that a store's URL names; `None`: a database in memory.
 
     Raises:
-        ConfigurationError: It names none.
+        ConfigurationError: It names none, or not for certain.
     """
     scheme, _, location = url.partition(":")
     path = location.removeprefix("//")
-    if scheme.lower() == "memory" or path == ":memory:":
+    if scheme.lower() == "memory" or path.lstrip("/") == ":memory:":
         return None  # gone with the process, like SQLite's own
-    if not path or (path != location and not path.startswith("/")):
+    if not path.strip("/") or (path != location and not path.startswith("/")):
         raise ConfigurationError(
             f"{url!r} names no file.",
             remedy="Write 'sqlite:FILE', or 'sqlite:///absolute/path/FILE'.",
         )
-    return Path(path).expanduser().absolute()
+    relative = path.lstrip("/")
+    file = Path(f"/{relative}" if path[0] == "/" else path).expanduser().absolute()
+    # SQLAlchemy takes what stands behind three slashes for a path from the current folder.
+    # https://docs.sqlalchemy.org/en/20/core/engines.html#sqlite (read 2026-11-30)
+    folder, other = file.parent, Path(relative).absolute().parent
+    is_unlikely = folder == folder.parent or not folder.is_dir()
+    if path != location and path[1] != "/" and is_unlikely and folder != other and other.is_dir():
+        raise ConfigurationError(
+            f"{url!r} is {str(file)!r} here, and {relative!r} of the current folder to SQLAlchemy.",
+            remedy=f"Write 'sqlite:{relative}' for that one, or 'sqlite:///{file}' for the other.",
+        )
+    if re.search(r"\?\w+=", path) and not file.exists():
+        raise ConfigurationError(
+            f"{url!r} has parameters, which the URL of a file cannot have.",
+            remedy="Open it as SqliteStore(path, busy_seconds=…), or leave them out.",
+        )
+    return file
 
 
 # ---- forks ----

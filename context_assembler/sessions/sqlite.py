@@ -6,16 +6,17 @@ finds the cut, and reads the bodies of what it keeps.
 """
 
 import os
+import struct
 from array import array
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import takewhile
+from operator import index
 from pathlib import Path
 from sqlite3 import Connection, IntegrityError
-from struct import Struct
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from context_assembler.errors import (
@@ -40,6 +41,7 @@ from context_assembler.events import (
     body_of,
     dump_json,
     event_of,
+    flaw_of,
     kind_of,
     link_of,
     load_json,
@@ -87,12 +89,13 @@ SCHEMA: Final = Schema(
 BLOCK: Final = 256
 _SHARED: Final = "BBdIH"  # types of the columns in a block: kind, mark, created, answers, link
 _COUNTS: Final = "II"  # tokens, reasoning
-_OWN: Final = Struct("<BIH")  # of one event
-_OWN_COUNTS: Final = Struct("<BII")
+_OWN: Final = struct.Struct("<BIH")  # of one event
+_OWN_COUNTS: Final = struct.Struct("<BII")
 _NO_FAMILY: Final = 0xFF  # the number of one that has counted nothing in this file
 _MOST_SEQ: Final = 0xFFFF_FFFF
 _MOST_ID_CHARS: Final = 512
 _FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800.0, 253_402_300_799.0  # that are dates in UTC
+_FLAWS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 _MOST_HEADS: Final = 1_000
 _SPANS_AT_ONCE: Final = 100  # SQLite joins at most 500
 _PAGE: Final = 200  # events that `load` reads at once
@@ -168,7 +171,9 @@ class SqliteStore:
         if row is None:
             return None
         known = self._heads.get(session_id)
-        if known is None or known[0] != row:
+        if known is not None and known[0] == row:
+            return known[1]
+        with _decoding(f"The record of session {session_id!r}"):
             if known is not None and row[2] < known[0][2]:  # an older file took its place
                 self._recent = {}
             _, incarnation, version, last_seq, created, record = row
@@ -179,14 +184,14 @@ class SqliteStore:
                 session = Session(id=session_id, created_at=_moment(created), **fields)
             head = SessionHead(
                 session=session,
-                last_seq=last_seq,
+                last_seq=index(last_seq),
                 version=f"{incarnation}-{version}",
                 incarnation=incarnation,
             )
             if len(self._heads) > _MOST_HEADS:
                 self._heads.clear()
-            known = self._heads[session_id] = row, head
-        return known[1]
+            self._heads[session_id] = row, head
+        return head
 
     def columns(
         self, session_id: str, family: TokenFamily, *, after_seq: int = 0, until_seq: int = 0
@@ -200,10 +205,12 @@ class SqliteStore:
             shared, counts = _no_columns(0), _no_columns(number)
             _add_rows(shared, counts, recent, number)
         else:
-            with self._file.reading() as db:
-                key, _ = _find(db, session_id)
+            with self._file.reading() as db, _decoding(f"A column of session {session_id!r}"):
+                key, last_seq = _find(db, session_id)
                 number = _numbers(db).get(family.key, _NO_FAMILY)
                 shared, counts = _stored(db, key, number, after_seq)
+            if after_seq + len(shared[0]) < last_seq:
+                raise _damaged(f"An event of session {session_id!r}", "it is not there")
         kinds, marks, *others = shared
         if len(counts[0]) < len(kinds):
             counts = self._count(session_id, family, after_seq)
@@ -219,7 +226,12 @@ class SqliteStore:
         """
         if recent := self._recent_rows(session_id, spans):
             return _load_all([(0, raw) for *_, raw in recent], session_id)
-        return _load_all(self._spans(session_id, _BODIES, spans), session_id)
+        rows = self._spans(session_id, _BODIES, spans)
+        last_seq = self._heads[session_id][1].last_seq if session_id in self._heads else 0
+        told = {seq for first, last in spans for seq in range(first, min(last, last_seq) + 1)}
+        if missing := told.difference([seq for seq, _ in rows]):
+            raise _damaged(f"Event {min(missing)} of {session_id!r}", "it is not there")
+        return _load_all(rows, session_id)
 
     def rows(
         self, session_id: str, spans: Sequence[tuple[int, int]]
@@ -237,43 +249,50 @@ class SqliteStore:
         after_seq = min(max(after_seq, 0), _MOST_SEQ)
         rows = self._query(session_id, _EVENTS, after_seq, limit)
         bodies = _load_all([(row[0], row[-1]) for row in rows], session_id)
-        return [
-            event_of(body, kind=kind, id=event_id, seq=seq, created_at=_moment(created))
-            for (seq, event_id, created, kind, _), body in zip(rows, bodies, strict=True)
-        ]
+        events: list[SessionEvent] = []
+        for (seq, event_id, created, kind, _), body in zip(rows, bodies, strict=True):
+            with _decoding(f"Event {seq} of {session_id!r}"):
+                at = _moment(created)
+                events.append(event_of(body, kind=kind, id=event_id, seq=seq, created_at=at))
+        return events
 
     def factors(self, session_id: str, model: str) -> list[tuple[int, float]]:
         """Return (answers_seq, factor) of the model's recorded calls, oldest first."""
-        return self._query(session_id, _FACTORS, model)
+        with _decoding(f"A call of session {session_id!r}"):
+            rows = self._query(session_id, _FACTORS, model)
+            return [(index(seq), float(factor)) for seq, factor in rows]
 
     def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
         """Return the recorded calls whose reply has a larger number, oldest first."""
-        rows = self._query(session_id, _CALLS, after_seq)
-        return [call_from_json(load_json(raw)) for (raw,) in rows]
+        with _decoding(f"A call of session {session_id!r}"):
+            rows = self._query(session_id, _CALLS, after_seq)
+            return [call_from_json(load_json(raw)) for (raw,) in rows]
 
     def last_call(self, session_id: str) -> CallRow | None:
         """Return the newest recorded call."""
-        found = self._query(session_id, _LAST_CALL)
-        return call_from_json(load_json(found[0][0])) if found else None
+        with _decoding(f"A call of session {session_id!r}"):
+            found = self._query(session_id, _LAST_CALL)
+            return call_from_json(load_json(found[0][0])) if found else None
 
     def learned(self, key: str) -> Json:
         """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`."""
         asked = "SELECT body FROM calls WHERE learned = ? ORDER BY number DESC LIMIT 1"
-        with self._file.reading() as db:
+        with self._file.reading() as db, _decoding("The row of a call"):
             row = db.execute(asked, (key,)).fetchone()
-        return None if row is None else load_json(row[0])["details"]["learned"]
+            return None if row is None else load_json(row[0])["details"]["learned"]
 
     def text(self, digest: str) -> str | None:
         """Return a system prompt or tool list that a call row names by its hash."""
-        with self._file.reading() as db:
+        with self._file.reading() as db, _decoding(f"The text {digest}"):
             row = db.execute("SELECT text FROM texts WHERE hash = ?", (digest,)).fetchone()
-        return None if row is None else row[0].decode("utf-8", "surrogatepass")
+            return None if row is None else row[0].decode("utf-8", "surrogatepass")
 
     def derived(self, session_id: str, purpose: str, *, after_seq: int = 0) -> dict[int, Json]:
         """Return what was computed once per event for a purpose, by sequence number."""
-        found = self._query(session_id, _DERIVED, purpose, after_seq)
-        values = load_json(b"[" + b",".join([raw for _, raw in found]) + b"]")
-        return {seq: value for (seq, _), value in zip(found, values, strict=True)}
+        with _decoding(f"What was derived of session {session_id!r}"):
+            found = self._query(session_id, _DERIVED, purpose, after_seq)
+            values = load_json(b"[" + b",".join([raw for _, raw in found]) + b"]")
+            return {seq: value for (seq, _), value in zip(found, values, strict=True)}
 
     def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
         """Keep such values; a store that cannot be written to passes over it."""
@@ -534,7 +553,7 @@ def nonce_of(*secret: object) -> str:
 def _look_up(db: Connection, session_id: str) -> tuple[int, int] | None:
     """Return the session's key and last sequence number."""
     found: tuple[int, int] | None = db.execute(
-        "SELECT key, last_seq FROM sessions WHERE id = ?", (session_id,)
+        "SELECT key, CAST(last_seq AS INTEGER) FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     return found
 
@@ -604,6 +623,9 @@ def _insert_events(
             values = (key << 32 | seq, row.kind, event_id, created, columns, row.raw)
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
         except IntegrityError as error:
+            if "events.key" in str(error):
+                where, reason = f"The record of {session_id!r}", "it counts too few events"
+                raise _damaged(where, reason) from error
             raise DuplicateEventError(session_id, event_id=event_id) from error
         added[key << 32 | seq] = row.kind, created, columns, row.raw
         stored.append(replace(row.event, id=event_id, seq=seq))
@@ -627,17 +649,32 @@ def _insert_call(db: Connection, key: int, call: CallRow, *, reply_seq: int) -> 
 
 def _load_all(rows: Sequence[tuple[int, bytes]], session_id: str) -> list[Body]:
     """Return the bodies of (seq, body as stored)."""
-    with suppress(ValueError):
+    with suppress(ValueError, TypeError):
         bodies: list[Body] = load_json(b"[" + b",".join([raw for _, raw in rows]) + b"]")
-        return bodies
+        if len(bodies) == len(rows) and not any(map(flaw_of, bodies)):
+            return bodies
     for seq, raw in rows:
-        try:
-            load_json(raw)
-        except ValueError as error:
-            where = f"Event {seq} of {session_id!r}"
-            remedy = "Upgrade the package if a newer version wrote it; else restore a backup."
-            raise EventFormatError(where=where, reason=str(error), remedy=remedy) from error
+        with _decoding(f"Event {seq} of {session_id!r}"):
+            if flaw := flaw_of(load_json(raw)):
+                raise ValueError(flaw)
     raise AssertionError("one of them is damaged")
+
+
+@contextmanager
+def _decoding(where: str) -> Generator[None]:
+    """Say of a damaged row where it stands, and what can be done."""
+    try:
+        yield
+    except UnknownSessionError:
+        raise
+    except _FLAWS as error:
+        raise _damaged(where, error.__cause__ or error) from error
+
+
+def _damaged(where: str, error: BaseException | str) -> EventFormatError:
+    kind = "" if error.__class__ in (str, ValueError) else f"{type(error).__name__}: "
+    remedy = "Upgrade the package if a newer version wrote it; else restore a backup."
+    return EventFormatError(where=where, reason=f"{kind}{error}", remedy=remedy)
 
 
 def _time_of(moment: datetime | None) -> float | None:

@@ -131,10 +131,10 @@ def test_the_time_is_given_in_the_zone_and_format_set(
 
 
 EDGES = [
-    datetime(1, 1, 1),
+    datetime(1, 1, 1, tzinfo=UTC),
     datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
     datetime(1, 1, 1, tzinfo=timezone(-timedelta(hours=12))),
-    datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
     datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(-timedelta(hours=12))),
 ]
 

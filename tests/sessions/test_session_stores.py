@@ -1,6 +1,7 @@
 """One suite over every session store: order, isolation, atomic append, columns."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -523,7 +524,9 @@ PATHS = {
     "an absolute path as a full URL": ("sqlite:///var/lib/agent.db", Path("/var/lib/agent.db")),
     "the home folder": ("sqlite:~/agent.db", Path.home() / "agent.db"),
     "signs that URLs would escape": ("sqlite:/a b%20c?d#e.db", Path("/a b%20c?d#e.db")),
-    "an absolute path behind too many slashes": ("sqlite:////a.db", Path("//a.db")),
+    "four slashes, as SQLAlchemy's users write it": ("sqlite:////var/a.db", Path("/var/a.db")),
+    "even more of them": ("sqlite://////var/a.db", Path("/var/a.db")),
+    "one in the root of all": ("sqlite:////a.db", Path("/a.db")),
     "any case of the scheme": ("SQLite:agent.db", Path("agent.db").absolute()),
 }
 
@@ -533,12 +536,34 @@ def test_a_sqlite_url_names_a_file(url: str, path: Path) -> None:
     assert open_store(url).path == path
 
 
+@pytest.mark.parametrize("path", ["rel.db", "sub/rel.db", "./rel.db", "sub/../rel.db"])
+def test_three_slashes_before_a_relative_path_are_refused_with_both_meanings(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigurationError, match="to SQLAlchemy") as caught:
+        open_store(f"sqlite:///{path}")
+
+    here, elsewhere = re.findall("'(sqlite:[^']+)'", caught.value.remedy)
+    assert open_store(here).path == tmp_path / path
+    assert open_store(elsewhere).path.is_relative_to("/")
+    assert not open_store(elsewhere).path.is_relative_to(tmp_path)
+
+
+@pytest.mark.parametrize("url", ["sqlite:a.db?timeout=3", "sqlite:///tmp/a.db?mode=ro&cache=x"])
+def test_parameters_of_a_url_are_refused_with_the_way_to_set_them(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="busy_seconds"):
+        open_store(url)
+
+
 def test_a_path_is_a_sqlite_file_and_opening_touches_nothing(tmp_path: Path) -> None:
     assert open_store(tmp_path / "missing" / "agent.db").path == tmp_path / "missing" / "agent.db"
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("url", ["memory:", "memory://", "sqlite::memory:"])
+@pytest.mark.parametrize("url", ["memory:", "memory://", "sqlite::memory:", "sqlite:///:memory:"])
 def test_a_store_in_memory_has_no_file(url: str) -> None:
     assert isinstance(open_store(url), InMemoryStore)
     assert SqliteStore(":memory:").path is None

@@ -13,7 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from context_assembler import ConcurrentAppendError, UnknownSessionError, user_event
+from context_assembler import (
+    ConcurrentAppendError,
+    ContextAssembler,
+    UnknownSessionError,
+    user_event,
+)
 from context_assembler.errors import EventFormatError, StoreUnavailableError
 from context_assembler.sessions import SqliteStore
 
@@ -362,6 +367,170 @@ async def test_a_damaged_row_is_named(tmp_path: Path) -> None:
     with pytest.raises(EventFormatError, match="Event 2 of 'trip' cannot be decoded"):
         store.bodies("trip", [(1, 3)])
     await store.close()
+
+
+DAMAGE = {
+    "a body that is no object": "UPDATE events SET body = x'5b5d' WHERE id = 'evt_2'",
+    "a body that is text": "UPDATE events SET body = 'null' WHERE id = 'evt_2'",
+    "a body that is a number": "UPDATE events SET body = 5 WHERE id = 'evt_2'",
+    "a body without parts": "UPDATE events SET body = CAST('{}' AS BLOB) WHERE id = 'evt_2'",
+    "parts that are text": """UPDATE events SET body = CAST('{"parts":"x"}' AS BLOB)""",
+    "a part that is a number": """UPDATE events SET body = CAST('{"parts":[1]}' AS BLOB)""",
+    "a part of no type": """UPDATE events SET body = CAST('{"parts":[{}]}' AS BLOB)""",
+    "a part of a new type": """UPDATE events SET body = CAST('{"parts":[{"type":"z"}]}' AS BLOB)""",
+    "a text without text": (
+        """UPDATE events SET body = CAST('{"parts":[{"type":"text","text":5}]}' AS BLOB)"""
+    ),
+    "a result of no call": (
+        """UPDATE events SET body = CAST('{"parts":[{"type":"tool_result"}]}' AS BLOB)"""
+    ),
+    "a maker that is text": (
+        """UPDATE events SET body = CAST('{"parts":[],"made_by":"x"}' AS BLOB)"""
+    ),
+    "an event that is gone": "DELETE FROM events WHERE id = 'evt_2'",
+    "the last event that is gone": "DELETE FROM events WHERE id = 'evt_3'",
+    "a count that is too large": "UPDATE sessions SET last_seq = 99",
+    "a count that is text": "UPDATE sessions SET last_seq = 'x'",
+    "a kind that is text": "UPDATE events SET kind = 'x'",
+    "a kind of no event": "UPDATE events SET kind = 7",
+    "columns that are cut off": "UPDATE events SET columns = x'00'",
+    "a time that is text": "UPDATE events SET created_at = 'yesterday'",
+    "a time far away": "UPDATE events SET created_at = 1e300",
+    "a record that is cut off": "UPDATE sessions SET record = x'7b'",
+    "a record that is a list": "UPDATE sessions SET record = CAST('[]' AS BLOB)",
+    "a record of a newer version": """UPDATE sessions SET record = CAST('{"z":1}' AS BLOB)""",
+    "a session's time far away": "UPDATE sessions SET created_at = 1e300",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+async def test_damage_is_told_with_session_place_and_remedy(tmp_path: Path, damage: str) -> None:
+    await (await filled(tmp_path / "agent.db")).close()
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection, connection:
+        connection.execute(damage)
+    assembler = ContextAssembler(f"sqlite:{tmp_path / 'agent.db'}")
+    told = list[EventFormatError]()
+
+    async def assemble() -> None:
+        context = await assembler.assemble("trip", model="claude-haiku-4-5")
+        context.to_anthropic()
+
+    for act in (said(assembler.sessions), assembler.sessions.list_sessions(), assemble()):
+        try:
+            await act
+        except EventFormatError as error:
+            told.append(error)
+    await assembler.close()
+
+    assert told
+    for one in told:
+        assert "'trip'" in one.problem
+        assert "restore a backup" in one.remedy
+
+
+async def test_a_damaged_call_is_told(tmp_path: Path) -> None:
+    store = await filled(tmp_path / "agent.db")
+    for body in ("{", "[]", "{}", '{"z": 1}', "null", 5):
+        with closing(sqlite3.connect(tmp_path / "agent.db")) as connection, connection:
+            connection.execute("DELETE FROM calls")
+            row = "INSERT INTO calls VALUES (1, 1, 2, 1, 'm', 1.0, NULL, ?)"
+            connection.execute(row, (body.encode() if isinstance(body, str) else body,))
+
+        with pytest.raises(EventFormatError, match="A call of session 'trip' cannot be decoded"):
+            store.last_call("trip")
+    await store.close()
+
+
+async def test_tables_without_a_column_are_told(tmp_path: Path) -> None:
+    await (await filled(tmp_path / "agent.db")).close()
+    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection, connection:
+        connection.execute("ALTER TABLE events DROP COLUMN created_at")
+
+    with pytest.raises(StoreUnavailableError, match=r"no such column.*Restore a backup"):
+        await said(SqliteStore(tmp_path / "agent.db"))
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
+
+
+def _move(path: Path) -> None:
+    path.rename(path.with_name("moved.db"))
+
+
+def _replace(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as one, closing(sqlite3.connect(f"{path}-other")) as other:
+        one.execute("PRAGMA wal_checkpoint")
+        one.backup(other)
+        with other:
+            other.execute("DELETE FROM events WHERE id > 'evt_1'")
+            other.execute("UPDATE sessions SET last_seq = 1")
+            other.execute("DELETE FROM blocks")
+    for left in ("-wal", "-shm"):
+        Path(f"{path}{left}").unlink()
+    path.with_name("agent.db-other").replace(path)
+
+
+@pytest.mark.parametrize("change", [_delete, _move, _replace])
+async def test_a_file_that_goes_while_it_is_open_is_told(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "agent.db"
+    store = await filled(path)
+    await said(store)
+
+    change(path)
+
+    for use in (said(store), store.append("trip", [user_event("lost")]), store.head("trip")):
+        with pytest.raises(StoreUnavailableError, match="deleted, moved or replaced") as caught:
+            await use
+        assert "close()" in caught.value.remedy
+    await store.close()
+    texts = await said(store) if path.exists() else []
+    assert texts == (["0"] if change is _replace else [])
+    await store.close()
+
+
+async def test_a_file_that_comes_back_is_used_again(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    store = await filled(path)
+    _move(path)
+    with pytest.raises(StoreUnavailableError):
+        await said(store)
+
+    path.with_name("moved.db").rename(path)
+
+    assert await said(store) == ["0", "1", "2"]
+    await store.close()
+
+
+DYING = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute(f"PRAGMA journal_mode = {sys.argv[2]}")
+db.execute("PRAGMA cache_size = 1")
+db.execute("BEGIN IMMEDIATE")
+db.execute("UPDATE events SET body = zeroblob(3000)")
+db.execute("UPDATE sessions SET last_seq = 999")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("journal", ["DELETE", "PERSIST", "TRUNCATE", "WAL", "WAL without -shm"])
+def test_what_a_killed_process_left_is_taken_back_by_the_next_reader(
+    tmp_path: Path, journal: str
+) -> None:
+    path = tmp_path / "agent.db"
+    asyncio.run(asyncio.run(filled(path, 400)).close())
+    mode, _, without = journal.partition(" without ")
+    subprocess.run([sys.executable, "-c", DYING, str(path), mode], check=False)
+    if without:
+        Path(f"{path}{without}").unlink()
+
+    store = SqliteStore(path)
+    assert asyncio.run(said(store)) == [str(number) for number in range(400)]
+    assert asyncio.run(store.head("trip")).last_seq == 400
+    asyncio.run(store.close())
 
 
 def test_closing_what_was_never_opened_is_fine(tmp_path: Path) -> None:
