@@ -128,7 +128,7 @@ _PI: Final = frozenset(
 def _is_pi(row: JsonObject) -> bool:
     kind = as_text(row.get("type"))
     own = {"message": "message", "compaction": "summary", "custom_message": "content"}.get(kind)
-    is_entry = bool(row.keys() & {"parentId", "timestamp"}) and (own is None or own in row)
+    is_entry = bool(row.keys() & {"id", "timestamp"}) and (own is None or own in row)
     others = {"payload", "content", "uuid", "role", "sessionId"} - {own}
     return kind in _PI and is_entry and not row.keys() & others
 
