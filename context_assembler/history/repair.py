@@ -6,7 +6,7 @@ from typing import Final
 
 from context_assembler import events
 from context_assembler.events import Body, Json, JsonObject
-from context_assembler.providers.wire import NO_RESULT, clean_json, text_part
+from context_assembler.providers.wire import INVALID_JSON, NO_RESULT, clean_json, text_part
 from context_assembler.report import Decision
 from context_assembler.texts import clean_text
 
@@ -165,7 +165,7 @@ def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
 # ---- calls ----
 
 
-def settle_call(call: JsonObject, log: Log) -> JsonObject:
+def settle_call(call: JsonObject, log: Log = lambda *_: None) -> JsonObject:
     """Return a call with arguments that any provider takes.
 
     What is no JSON object is the one argument of its call, besides the text as the model wrote it.
@@ -178,7 +178,7 @@ def settle_call(call: JsonObject, log: Log) -> JsonObject:
         return call
     about = f"The arguments of the call {call['call_id']!r}"
     log("repaired", "arguments", f"{about} are no JSON object; they are sent as they were written.")
-    return {**call, "arguments": {"INVALID_JSON": call["arguments_json"]}}
+    return {**call, "arguments": {INVALID_JSON: call["arguments_json"]}}
 
 
 def _refusal_of(call: JsonObject) -> str | None:

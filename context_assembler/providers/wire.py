@@ -32,6 +32,7 @@ from context_assembler.texts import (
 OPENING: Final = "(The conversation starts with the assistant.)"
 NO_OUTPUT: Final = "(no output)"
 NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
+INVALID_JSON: Final = "INVALID_JSON"  # the argument that holds text which is no JSON object
 MEDIA: Final = ("image", "document")  # types of parts
 NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})  # origins
 
@@ -674,6 +675,10 @@ def read_call(
     """
     part: dict[str, Json] = {"type": "tool_call", "call_id": call_id, "name": name}
     value: Json = {} if given is None or given == "" else given
+    if value.__class__ is dict and value.keys() == {INVALID_JSON}:
+        written: Json = value[INVALID_JSON]
+        is_broken = isinstance(written, str) and parse_object(written) is None
+        value = written if is_broken else value
     if value.__class__ is not dict or broken_bound(value) is not None:
         part["arguments_json"] = value if isinstance(value, str) else compact_json(value)
         value = parse_object(part["arguments_json"])

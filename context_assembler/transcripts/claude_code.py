@@ -13,6 +13,7 @@ from datetime import UTC
 from typing import Final, NamedTuple
 
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
+from context_assembler.history.repair import settle_call
 from context_assembler.providers import anthropic
 from context_assembler.providers.wire import as_list, as_object, objects_in
 from context_assembler.transcripts.source import Format, Issues, Reading, Row
@@ -382,7 +383,10 @@ def write_rows(events: Iterable[SessionEvent]) -> str:
     lines: list[str] = []
     parent: str | None = None
     place = 1
-    for event in events:
+    events = [*events]
+    replaced = [e.covers for e in events if e.covers and "replaced_by" in e.metadata]
+    gone = {seq for one in replaced for seq in range(one.first_seq, one.last_seq + 1)}
+    for event in (event for event in events if event.seq not in gone):
         first_id = event.id if _is_uuid(event.id) else _name(f"{place}/0/{event.id!a}")
         for number, row in enumerate(_rows_of(event, place)):
             is_boundary = row.get("subtype") == "compact_boundary"
@@ -402,7 +406,8 @@ def write_rows(events: Iterable[SessionEvent]) -> str:
 def _rows_of(event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
     wire, body = wire_for("anthropic", [event]), body_of(event)
     role = _ROLES.get(event.type, "user")
-    wire.add({**_TURN, "role": role, "parts": body["parts"], "made_by": body.get("made_by")})
+    parts = [settle_call(p) if p["type"] == "tool_call" else p for p in body["parts"]]
+    wire.add({**_TURN, "role": role, "parts": parts, "made_by": body.get("made_by")})
     blocks = [block for message in wire.messages for block in message["content"]]
     if event.type == "compaction":
         if not event.text.strip():

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from context_assembler import ContextAssembler, SessionEvent, ToolCall, read_transcript
+from context_assembler import (
+    ContextAssembler,
+    SessionEvent,
+    ToolCall,
+    assistant_event,
+    read_transcript,
+    tool_result_event,
+    user_event,
+)
+from context_assembler.transcripts import write_transcript
 
 BROKEN = {
     "cut off": '{"path": "/home',
@@ -201,6 +210,20 @@ def test_an_imported_call_keeps_its_text(written: str) -> None:
 
     assert events[-1].tool_calls == ()
     assert [call.arguments_json for call in events[-1].unfinished_calls] == [written]
+
+
+@pytest.mark.parametrize(
+    "name", ["openai_chat", "anthropic", "openai_responses", "gemini", "claude_code"]
+)
+@pytest.mark.parametrize("written", ['{"path": "/home', "[1,2]", "null"])
+def test_an_exported_call_comes_back_as_it_was_written(name: str, written: str) -> None:
+    broken = ToolCall(call_id="c1", name="f", arguments_json=written)
+    events = [user_event("Go."), assistant_event((broken,)), tool_result_event("c1", "No.")]
+
+    read = read_transcript(write_transcript(events, format=name)).events
+
+    [call] = [one for event in read for one in event.unfinished_calls]
+    assert (call.name, call.arguments, call.arguments_json) == ("f", {}, written)
 
 
 def test_of_calls_with_one_id_the_last_is_the_one_that_was_cut_off() -> None:

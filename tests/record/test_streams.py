@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler import ContextAssembler, SessionEvent
+from context_assembler import ContextAssembler, SessionEvent, read_transcript
 from context_assembler.providers.openai_chat import read_reply
+from context_assembler.transcripts import write_transcript
 
 CHAT, RESPONSES, CLAUDE = "gpt-4.1", "gpt-5.5", "claude-opus-5-5"
 Piece = tuple[int | None, str | None, str | None, Any]  # index, id, name, arguments
@@ -322,6 +323,10 @@ async def test_a_reply_that_broke_off_and_came_whole_is_one(
     assert again == stored
     said = [turn["parts"][0]["text"] for turn in turns if turn["role"] == "assistant"]
     assert said == ["Hi."]
+    stored_events = [event async for event in assembler.sessions.load("s")]
+    written = write_transcript(stored_events, format="claude_code")
+    exported = read_transcript(written).events
+    assert [event.text for event in exported if event.type == "assistant"] == ["Hi."]
 
 
 async def test_two_replies_that_broke_off_with_no_id_are_two() -> None:
