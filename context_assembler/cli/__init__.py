@@ -35,6 +35,7 @@ _MODULES: Final = {
     "requests": "assemble explain check lint-payload",
     "memory": "memory",
     "models": "models",
+    "serve": "serve",
 }
 COMMANDS: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
 _DEFAULTS: Final = {"memory": "stats", "models": "list"}  # what a group does without a command
@@ -55,8 +56,9 @@ class Commands(TyperGroup):
 def load_command(name: str) -> Any:
     """Import a command's module and return the command."""
     found: Any = get_command(import_module(f"{__name__}.{COMMANDS[name]}").app)
-    found.name = name  # a group has none of its own
-    return found if name in _DEFAULTS else found.commands[name]
+    found.name = name  # a group has none of its own, and a module's only command another
+    is_module = hasattr(found, "commands") and name not in _DEFAULTS
+    return found.commands[name] if is_module else found
 
 
 app: Final = typer.Typer(

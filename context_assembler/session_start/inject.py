@@ -7,8 +7,12 @@ code is always 0, and nothing but the envelope is written to stdout.
 """
 
 import os
-import sys
 import time
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 DEADLINE_SECONDS = 5.0
 WORKER_SECONDS = 1.5
@@ -98,6 +102,7 @@ def ask_worker(state: str, project: str, session_id: str) -> "tuple[str, str, st
     address, token = _read_file(os.path.join(state, "worker")).decode().split("\n")[:2]
     import _socket
 
+    where: Any
     if address.startswith("unix:"):
         link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         where = address.removeprefix("unix:")
@@ -150,7 +155,8 @@ def read_table(state: str, project: str) -> "tuple[str, str, str]":
 
 def clipped(text: str, most_chars: int = MOST_CHARS - _MARGIN_CHARS) -> str:
     """Return the first whole lines that fit, with a line that says so; a JavaScript string's length."""
-    kept, used = [], 0
+    kept: list[str] = []
+    used = 0
     for line in text.split("\n"):
         used += len(line) + 1 + sum(char > "\uffff" for char in line)
         if used > most_chars:
@@ -191,23 +197,12 @@ def main(arguments: "list[str]") -> None:
     started = time.perf_counter()
     output = _Output(arguments[0] if arguments else "claude_code")
     try:
-        asked = _read_object(_read_all(lambda size: os.read(0, size)))
+        asked = _read_object(_read_all(_read_stdin))
         output.event = _text_of(asked, "hook_event_name") or output.event
         session_id, source = _text_of(asked, "session_id"), _text_of(asked, "source")
         folder = _text_of(asked, "cwd") or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
         state, project = state_folder(), find_project(folder)
-        route, (text, tokens, layers) = "none", (NOT_READ, "", "")
-        routes = {
-            "snapshot": lambda: read_snapshot(state, project),
-            "worker": lambda: ask_worker(state, project, session_id),
-            "table": lambda: read_table(state, project),
-        }
-        for name, read in routes.items():
-            try:
-                route, (text, tokens, layers) = name, read()
-                break
-            except Exception:  # noqa: S112  # the next route may do
-                continue
+        route, text, tokens, layers = _first_found(state, project, session_id)
         text = clipped(text) if text.strip() else NOTHING_YET
         output.write(text)
         spent = f"{(time.perf_counter() - started) * 1_000:.1f}"
@@ -217,6 +212,20 @@ def main(arguments: "list[str]") -> None:
         output.write(NOT_READ)
     finally:
         os._exit(0)
+
+
+def _first_found(state: str, project: str, session_id: str) -> "tuple[str, str, str, str]":
+    """Return the route that led to a text, the text, its tokens and layers."""
+    trouble: list[str] = []
+    for name in ("snapshot", "worker", "table"):
+        try:
+            if name == "worker":
+                return name, *ask_worker(state, project, session_id)
+            read = read_snapshot if name == "snapshot" else read_table
+            return name, *read(state, project)
+        except Exception as error:
+            trouble.append(f"{name}: {error or type(error).__name__}")
+    return f"none ({'; '.join(trouble)})", NOT_READ, "", ""
 
 
 def log_injection(state: str, row: "tuple[object, ...]") -> None:
@@ -234,14 +243,19 @@ def log_injection(state: str, row: "tuple[object, ...]") -> None:
 # ---- bytes and JSON ----
 
 
+def _read_stdin(size: int) -> bytes:
+    return os.read(0, size)
+
+
 def _read_file(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read(_MOST_FILE_BYTES)
 
 
-def _read_all(read: "object", until: float = 0.0) -> bytes:
-    chunks, size = [], 0
-    while chunk := read(65_536):  # type: ignore[operator]
+def _read_all(read: "Callable[[int], bytes]", until: float = 0.0) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := read(65_536):
         chunks.append(chunk)
         size += len(chunk)
         if size > _MOST_INPUT_BYTES or (until and time.monotonic() > until):
@@ -269,27 +283,24 @@ class _Settings:
 
 def _read_object(raw: bytes) -> "dict[str, object]":
     """Return the JSON object on stdin; an empty one if there is none."""
-    text = raw.decode("utf-8-sig", "replace").strip()
+    text, settings = raw.decode("utf-8-sig", "replace").strip(), _Settings()
+    value: Any
     try:
         from _json import make_scanner
 
-        value = make_scanner(_Settings)(text, 0)[0]
+        value = make_scanner(settings)(text, 0)[0]  # type: ignore[arg-type]  # any such object does
     except ImportError:  # not CPython
         from json import loads
 
         value = loads(text)
     except (StopIteration, ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if value.__class__ is dict else {}
 
 
 def _json_text(text: str) -> str:
     try:
         from _json import encode_basestring_ascii
     except ImportError:  # not CPython
-        from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
+        from json import dumps as encode_basestring_ascii
     return encode_basestring_ascii(text)
-
-
-if "context_assembler" not in __name__:  # run by its file: nothing else is to be imported
-    sys.dont_write_bytecode = False

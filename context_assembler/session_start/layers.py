@@ -270,8 +270,8 @@ async def _read_functions(ask: _Ask) -> list[str]:
 async def _read_learnings(ask: _Ask) -> list[str]:
     def sureness(record: MemoryRecord) -> float:
         about = record.metadata
-        known = isinstance(about, LearningMetadata) and about.confidence is not None
-        return about.confidence if known else _NO_CONFIDENCE  # type: ignore[union-attr,return-value]
+        given = about.confidence if isinstance(about, LearningMetadata) else None
+        return _NO_CONFIDENCE if given is None else given
 
     found = [
         one
@@ -296,8 +296,8 @@ async def _read_observations(ask: _Ask) -> list[str]:
     entries = list[str]()
     for record in list(found.values())[:most]:
         about = record.metadata
-        paths = ask.paths(about.paths) if isinstance(about, ObservationMetadata) else ""
-        entries.append(f"- {_day(record)} {_line(record.text)}{f' ({paths})' if paths else ''}")
+        where = ask.paths(about.paths) if isinstance(about, ObservationMetadata) else ""
+        entries.append(f"- {_day(record)} {_line(record.text)}{f' ({where})' if where else ''}")
     return entries
 
 

@@ -1,0 +1,79 @@
+"""`serve`: the worker over HTTP."""
+
+import asyncio
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import typer
+
+from context_assembler.assembler import ContextAssembler
+from context_assembler.cli import command as cli
+from context_assembler.cli.command import Answer, Words
+from context_assembler.memory import MemoryRecord, open_memory
+from context_assembler.memory.kinds import LearningMetadata
+from context_assembler.memory.records import load_package
+from context_assembler.models import bundled_path
+from context_assembler.session_start import find_project
+from context_assembler.transcripts import read_transcript
+
+app: Final = typer.Typer(add_completion=False)
+_LEARNT: Final = "Amounts are kept in cents; the rounding tests compare invoices to the cent."
+
+
+@cli.command(app, "serve")
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8808,
+    socket: Path | None = None,
+    token: Words = None,
+    workers: int = 1,
+    sessions: Words = None,
+    memory: Words = None,
+    bootstrap: Path | None = None,
+    state: Words = None,
+    demo: bool = False,
+) -> Answer:
+    """Serve project memory, requests and sessions over HTTP until stopped.
+
+    Args:
+        host: Any but the loopback needs a token.
+        port: 0 takes a free one.
+        socket: Path of a Unix socket, instead of host and port.
+        token: What requests must carry, as 'Authorization: Bearer …'.
+        workers: How many processes answer.
+        bootstrap: The folder with AGENT.md and the others.
+        state: The folder of snapshots and the log; by default ~/.context-assembler.
+        demo: Serve a bundled session and a memory of this folder, from temporary files.
+    """
+    load_package("fastapi", "The worker", extra="serve")
+    load_package("uvicorn", "The worker", extra="serve")
+    from context_assembler.server import run
+
+    with TemporaryDirectory() as folder:
+        stores: dict[str, Any] = {"sessions": sessions, "memory": memory, "bootstrap": bootstrap}
+        if demo:
+            stores |= asyncio.run(_fill(Path(folder)))
+            state = state or folder
+        where = str(socket) if socket else f"http://{host}:{port}"
+        project = f"?project_path={os.getcwd()}" if demo else ""
+        cli.print_note(f"{where}/api/context{project}, {where}/docs", "Serving", "green")
+        run(
+            host=host, port=port, socket=socket, token=token, workers=workers, state=state, **stores
+        )
+    return Answer({"stopped": True}, ["Stopped."])
+
+
+async def _fill(folder: Path) -> dict[str, str]:
+    """Put the bundled session and a learning about this folder into new stores."""
+    urls = {"sessions": f"sqlite:{folder / 'agent.db'}", "memory": f"sqlite:{folder / 'memory.db'}"}
+    sample = read_transcript(Path(bundled_path("samples/coding_agent.json")))
+    async with ContextAssembler(urls["sessions"]) as assembler:
+        await assembler.sessions.append("money-migration", sample.events)
+    async with open_memory(urls["memory"]) as store:
+        about = LearningMetadata(confidence=0.9)
+        given: Any = {"namespace": find_project(os.getcwd()), "kind": "learnings"}
+        await store.remember([MemoryRecord(text=_LEARNT, metadata=about, **given)])
+    return urls

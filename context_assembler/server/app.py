@@ -1,0 +1,250 @@
+"""The worker's application: what it answers."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel, Field
+
+from context_assembler import __version__, errors
+from context_assembler.assembler import ContextAssembler
+from context_assembler.context import AssembledContext
+from context_assembler.events import Json, is_list, is_object, to_json
+from context_assembler.memory import MemoryFilters, MemoryStore, open_memory
+from context_assembler.memory.records import encode_memory, masked
+from context_assembler.options import AssemblerConfig
+from context_assembler.providers import PROVIDERS
+from context_assembler.server.guard import Guard
+from context_assembler.session_start import SessionStart, StartContext, keep_rendered
+from context_assembler.session_start.inject import log_injection
+
+MOST_ROWS: Final = 1_000
+_Rows = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+_Name = Annotated[str, Query(min_length=1, max_length=1_000)]
+# What an error means to who asked; every other one of ours is a request that cannot be met.
+_STATUS: Final[Mapping[type[Exception], int]] = {
+    errors.UnknownSessionError: 404,
+    errors.ConcurrentAppendError: 409,
+    errors.StoreError: 503,
+}
+
+
+class AssembleBody(BaseModel):
+    """What `/api/assemble` and `/api/explain` are asked: a session, and options of `assemble`."""
+
+    session_id: str = Field(min_length=1, max_length=1_000)
+    agent_id: str | None = None
+    provider: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Worker:
+    """What the worker answers from: stores that stay open as long as it runs.
+
+    Args:
+        sessions: URL of the session store; `None`: requests for sessions are refused.
+        memory: URL of the memory store; by default that of the settings.
+        state: The folder where the hook finds snapshots; `None`: none are written.
+    """
+
+    def __init__(
+        self,
+        *,
+        sessions: str | None = None,
+        memory: str | None = None,
+        bootstrap: str | Path | None = None,
+        config: AssemblerConfig | None = None,
+        state: str | None = None,
+    ) -> None:
+        self.config, self.state = config or AssemblerConfig(), state
+        self._memory_url = memory or self.config.memory.store
+        self._memory = open_memory(self._memory_url) if self._memory_url else None
+        self._assembler = None
+        if sessions is not None:
+            self._assembler = ContextAssembler(
+                sessions, bootstrap=bootstrap, memory=self._memory, config=self.config
+            )
+        self._building: dict[tuple[str, str | None], asyncio.Future[StartContext]] = {}
+
+    @property
+    def memory(self) -> MemoryStore:
+        """The memory store."""
+        if self._memory is None:
+            raise HTTPException(409, "The worker has no memory store: start it with --memory.")
+        return self._memory
+
+    @property
+    def assembler(self) -> ContextAssembler:
+        """The assembler of the sessions."""
+        if self._assembler is None:
+            raise HTTPException(409, "The worker has no session store: start it with --sessions.")
+        return self._assembler
+
+    async def close(self) -> None:
+        """Close the stores."""
+        if self._assembler is not None:
+            await self._assembler.close()
+        if self._memory is not None:
+            await self._memory.close()
+
+    async def context(self, project_path: str, session_id: str | None) -> StartContext:
+        """Return what a session of a project starts with; the hook finds it from now on."""
+        if "\0" in project_path:
+            raise HTTPException(422, "project_path: no path holds NUL.")
+        key = project_path, session_id
+        if key not in self._building:  # many sessions that start at once share one build
+            self._building[key] = task = asyncio.ensure_future(self._build(*key))
+            task.add_done_callback(lambda _: self._building.pop(key))
+        return await asyncio.shield(self._building[key])
+
+    async def _build(self, project_path: str, session_id: str | None) -> StartContext:
+        start = SessionStart(self.memory, settings=self.config.session_start)
+        made = await start.build(project_path, session_id=session_id)
+        if self.state is not None:
+            row = "http", "", session_id or "", made.project, "worker", ",".join(made.layers)
+            figures = made.tokens, len(made.text), f"{made.build_ms:.1f}"
+            await asyncio.to_thread(self._keep, self.state, made, (*row, *figures))
+        return made
+
+    def _keep(self, state: str, made: StartContext, row: tuple[object, ...]) -> None:
+        with suppress(OSError):  # a full disk costs the snapshot, not the answer
+            keep_rendered(made, state, memory_file=_file_of(self._memory_url or ""))
+            log_injection(state, row)
+
+    async def assembled(self, asked: AssembleBody) -> AssembledContext:
+        """Return the context of a session's next call."""
+        refused = {"additional_tools", "exact"} & asked.options.keys()
+        if refused:
+            raise HTTPException(422, f"{min(refused)} needs a program's own objects.")
+        return await self.assembler.assemble(asked.session_id, asked.agent_id, **asked.options)
+
+
+def _file_of(url: str) -> str:
+    """Return the file of a SQLite store; empty for others."""
+    scheme, _, path = url.partition(":")
+    return str(Path(path).resolve()) if scheme == "sqlite" else ""
+
+
+def create_app(worker: Worker, *, token: str | None = None, hosts: tuple[str, ...] = ()) -> Any:
+    """Return the application that answers for a worker, behind its guard.
+
+    Args:
+        token: What requests must carry; `None` is for the loopback and Unix sockets alone.
+        hosts: Names under which others reach the worker.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await worker.close()
+
+    app = FastAPI(title="context-assembler", version=__version__, lifespan=lifespan)
+    _add_errors(app)
+    _add_memory(app, worker)
+    _add_sessions(app, worker)
+    app.add_middleware(Guard, token=token, hosts=hosts)
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(errors.AssemblyError)
+    async def refuse(_: Request, error: errors.AssemblyError) -> JSONResponse:
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 422)
+        return JSONResponse({"error": str(error)}, status)
+
+    @app.exception_handler(HTTPException)
+    async def answer(_: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": error.detail}, error.status_code)
+
+    @app.exception_handler(RequestValidationError)
+    async def explain(_: Request, error: RequestValidationError) -> JSONResponse:
+        told = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        return JSONResponse({"error": "; ".join(told)}, 422)
+
+
+def _add_memory(app: FastAPI, worker: Worker) -> None:
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        """Say that the worker runs."""
+        return {"status": "ok", "version": __version__}
+
+    @app.get("/api/context", response_model=None)
+    async def context(
+        request: Request, project_path: _Name, session_id: str | None = None
+    ) -> Response | dict[str, Json]:
+        """Return what a coding agent's session starts with; as text if `Accept` asks for that."""
+        made = await worker.context(project_path, session_id)
+        if "text/plain" in request.headers.get("accept", ""):
+            told = {"x-tokens": str(made.tokens), "x-layers": ",".join(made.layers)}
+            return PlainTextResponse(made.text, headers=told)
+        return dict(to_json(made))
+
+    @app.get("/api/search")
+    async def search(
+        query: _Name,
+        kind: Annotated[list[str] | None, Query()] = None,
+        namespace: str | None = None,
+        limit: _Rows = 20,
+    ) -> list[dict[str, Json]]:
+        """Return the memories that fit a query, best first."""
+        namespaces = None if namespace is None else (namespace,)
+        filters = MemoryFilters(kinds=tuple(kind or ()), namespaces=namespaces)
+        hits = await worker.memory.search(query, limit=limit, filters=filters)
+        records = (encode_memory(hit.record) for hit in hits)
+        return [_without_secrets({**record, "vector": None}) for record in records]
+
+
+def _without_secrets(value: Json) -> Json:
+    """Return a copy of which no text holds a secret of a known form."""
+    if is_object(value):
+        return {key: _without_secrets(one) for key, one in value.items()}
+    if is_list(value):
+        return [_without_secrets(one) for one in value]
+    return masked(value) if isinstance(value, str) else value
+
+
+def _add_sessions(app: FastAPI, worker: Worker) -> None:
+    @app.post("/api/assemble")
+    async def assemble(asked: AssembleBody) -> dict[str, Json]:
+        """Return the payload of a session's next call, with its ledger."""
+        context = await worker.assembled(asked)
+        provider = asked.provider or context.provider
+        if provider not in PROVIDERS:
+            raise errors.UnknownOptionError(provider, kind="provider", known=PROVIDERS)
+        payload, ledger = context.to_request(provider), to_json(context.metadata.ledger)
+        return {"provider": provider, "payload": payload, "ledger": ledger}
+
+    @app.post("/api/explain")
+    async def explain(asked: AssembleBody) -> dict[str, Json]:
+        """Return what became of every piece of a session's next call."""
+        return dict((await worker.assembled(asked)).report.to_json())
+
+    @app.get("/api/sessions")
+    async def sessions(limit: _Rows = 100) -> list[dict[str, Json]]:
+        """Return the sessions, the last ones first."""
+        heads = await worker.assembler.sessions.list_sessions()
+        rows = [to_json(head.session) | {"events": head.last_seq} for head in heads]
+        return rows[: -limit - 1 : -1]
+
+    @app.get("/api/sessions/{session_id}")
+    async def session(session_id: str) -> dict[str, Json]:
+        """Return one session's record and how many events it has."""
+        head = await worker.assembler.sessions.head(session_id)
+        return {**to_json(head.session), "events": head.last_seq}
+
+    @app.get("/api/sessions/{session_id}/events")
+    async def events(
+        session_id: str, after_seq: Annotated[int, Query(ge=0, le=2**53)] = 0, limit: _Rows = 100
+    ) -> list[Json]:
+        """Return a session's events, oldest first, without secrets."""
+        found: list[Json] = []
+        async for event in worker.assembler.sessions.load(session_id, after_seq=after_seq):
+            found.append(_without_secrets(to_json(event)))
+            if len(found) == limit:
+                break
+        return found

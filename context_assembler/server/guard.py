@@ -1,0 +1,104 @@
+"""Who may ask the worker, how much at once, and for how long."""
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from typing import Any, Final, TypeAlias
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_BODY_BYTES: Final = 1_000_000
+SECONDS: Final = 30.0
+_OPEN: Final = ("/health",)
+LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+class Guard:
+    """Lets requests through that name this machine, come from no page, and are small enough.
+
+    A page of a browser may send requests to any address, also to names that it resolves to the
+    loopback anew (DNS rebinding): its requests carry `Origin` or `Sec-Fetch-Site`, or a `Host` that
+    is not ours. https://fetch.spec.whatwg.org/#origin-header (read 2026-11-30)
+
+    Args:
+        token: What `Authorization: Bearer …` must hold; `None`: everybody on this machine may ask.
+        hosts: Names that `Host` may have, besides those of the loopback.
+    """
+
+    def __init__(self, app: App, *, token: str | None, hosts: Collection[str] = ()) -> None:
+        self._app, self._token, self._hosts = app, token, {*LOOPBACK, *hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        if refusal := self._refusal(headers, scope["path"]):
+            await _answer(send, *refusal)
+            return
+        body = await _read(receive)
+        if body is None:
+            await _answer(send, 413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
+            return
+        told = [{"type": "http.request", "body": body, "more_body": False}]
+        has_begun = False
+
+        async def hand_over() -> MutableMapping[str, Any]:
+            return told.pop() if told else await receive()
+
+        async def watch(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await asyncio.wait_for(self._app(scope, hand_over, watch), SECONDS)
+        except TimeoutError:
+            if not has_begun:
+                await _answer(send, 504, f"It took longer than {SECONDS:g} seconds.")
+
+    def _refusal(self, headers: dict[str, str], path: str) -> tuple[int, str] | None:
+        """Return the status and the reason why a request is not answered; `None`: it is."""
+        host = headers.get("host", "")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if name.lower() not in self._hosts:
+            return 421, f"The worker does not answer to the host {host[:100]!r}."
+        if "origin" in headers or headers.get("sec-fetch-site", "none") not in (
+            "none",
+            "same-origin",
+        ):
+            return 403, "Pages of a browser may not ask the worker."
+        if self._token is not None and path not in _OPEN:
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            is_it = hmac.compare_digest(given.strip().encode(), self._token.encode())
+            if scheme.lower() != "bearer" or not is_it:
+                return 401, "Pass the worker's token as 'Authorization: Bearer …'."
+        return None
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """Return the whole body; `None` if it is too large."""
+    chunks, size, goes_on = list[bytes](), 0, True
+    while goes_on:
+        message = await receive()
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        goes_on = bool(message.get("more_body")) and message["type"] == "http.request"
+        if size > MOST_BODY_BYTES:
+            return None
+    return b"".join(chunks)
+
+
+async def _answer(send: Send, status: int, reason: str) -> None:
+    body = json.dumps({"error": reason}).encode()
+    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        head.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
