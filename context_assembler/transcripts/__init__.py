@@ -140,7 +140,7 @@ def _detect(parsed: Parsed, name: str) -> str:
         raise TranscriptError(source=name, reason="it holds several sessions", remedy=remedy)
     raise TranscriptError(
         source=name,
-        reason=f"its format is {'not clear' if found else 'unknown'}{_nearest(parsed, found)}",
+        reason=f"its format is {'not clear' if found else 'unknown'}{_nearest(parsed, found or shown)}",
         remedy=f"Name it with format= (import --format). Known formats: {', '.join(FORMATS)}.",
     )
 
@@ -149,16 +149,13 @@ def _is_somebodys(row: Row) -> bool:
     return any(known.takes(row.fields) for known in FORMATS.values())
 
 
-def _nearest(parsed: Parsed, found: list[str]) -> str:
-    """Return the formats that take most of the rows, with how many these are."""
-    taken: dict[str, tuple[int, int]] = {}
-    for name, known in FORMATS.items():
-        total = len(known.rows(parsed).rows)
-        taken[name] = total - len(known.strays(parsed)), total
-    near = found or sorted(taken, key=lambda name: -taken[name][0])[:_MOST_NEAR]
-    told = [
-        f"{name} ({taken[name][0]} of {taken[name][1]} rows)" for name in near if taken[name][0]
-    ]
+def _nearest(parsed: Parsed, shown: list[str]) -> str:
+    """Return the formats that are shown or take most of the rows, with how many these are."""
+    listed = (known.rows(parsed) for known in FORMATS.values())
+    rows = max(listed, key=lambda one: (len(one.rows), one.key)).rows
+    taken = {name: sum(known.takes(row.fields) for row in rows) for name, known in FORMATS.items()}
+    near = sorted(filter(taken.get, taken), key=lambda name: (name not in shown, -taken[name]))
+    told = [f"{name} ({taken[name]} of {len(rows)} rows)" for name in near[:_MOST_NEAR]]
     return f"; nearest: {', '.join(told)}" if told else ""
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
 from context_assembler.history.repair import settle_call
 from context_assembler.providers import anthropic
-from context_assembler.providers.wire import as_list, as_object, objects_in
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
 from context_assembler.transcripts.source import Format, Issues, Reading, Row
 from context_assembler.transcripts.writing import dump_json_text, wire_for
 
@@ -107,7 +107,8 @@ class _Row(NamedTuple):
 
     @property
     def is_said(self) -> bool:
-        return self.fields.get("type") in _SAID and bool(self.message)
+        is_content = isinstance(self.message.get("content"), str | list)
+        return self.fields.get("type") in _SAID and is_content
 
     @property
     def reply_id(self) -> str:
@@ -184,9 +185,18 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
         hangs = not row.is_said and row.fields.get("parentUuid") in chain
         if not row.uuid or row.uuid in chain or hangs:
             yield row
-        else:
+        elif row.is_said or row.kind in _TEXTS:
             reason = "were edited away or cleared; left out"
             reading.leave(row.row, "rows of abandoned branches", reason)
+        else:
+            _leave(row, reading)
+
+
+def _leave(row: _Row, reading: Reading) -> None:
+    """List a row that says nothing to the model; one that should is damaged."""
+    if row.fields["type"] not in _SAID:
+        reason = _REASONS.get(row.kind, "have no place in a session; left out")
+        reading.leave(row.row, f"rows of type {row.kind}", reason)
 
 
 def _chain(rows: list[_Row], issues: Issues) -> Iterator[str]:
@@ -247,8 +257,9 @@ class _Builder:
 
     def _read(self, row: _Row) -> list[tuple[str, Body]]:
         """Return the events that the provider's file reads from a row's message."""
-        read = ("role", "content", "id", "type", "model", "stop_reason", "usage", "container")
+        read = ("content", "id", "type", "model", "stop_reason", "usage", "container")
         message = {key: row.message[key] for key in read if key in row.message}
+        message["role"] = row.fields["type"]
         return list(anthropic.read_messages([message], self._note(row)))
 
     def _add_reply(self, row: _Row) -> None:
@@ -326,8 +337,7 @@ class _Builder:
             self.session["title"] = row.fields[_TITLES[kind]]
             self._reading.use(row.row)
         else:
-            reason = _REASONS.get(kind, "have no place in a session; left out")
-            self._reading.leave(row.row, f"rows of type {kind}", reason)
+            _leave(row, self._reading)
 
     def _append(self, row: _Row, event_type: str, body: Body, *, first: _Row | None = None) -> None:
         event_id = (first or row).uuid
@@ -361,10 +371,14 @@ def _titled(title: Json, text: str) -> str:
     return f"{title}:\n{text}" if isinstance(title, str) and text else text
 
 
-def _file(attachment: JsonObject) -> str:
-    content = attachment.get("content")
-    held = as_object(as_object(content).get("file")).get("content", content)
-    return _titled(attachment.get("filename"), _plain(held))
+def _file(attachment: JsonObject) -> Json:
+    content, name = attachment.get("content"), attachment.get("filename")
+    file = as_object(as_object(content).get("file"))
+    if isinstance(file.get("base64"), str) and as_text(file.get("type")).startswith("image/"):
+        source = {"type": "base64", "media_type": file["type"], "data": file["base64"]}
+        title = {"type": "text", "text": f"{name}:"}
+        return [title, {"type": "image", "source": source}]
+    return _titled(name, _plain(file.get("content", content)))
 
 
 # ---- writing ----

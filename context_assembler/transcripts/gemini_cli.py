@@ -21,6 +21,7 @@ _OF_CLIENT: Final = ("info", "error", "warning")
 def _takes(row: JsonObject) -> bool:
     is_head = "sessionId" in row and "projectHash" in row and "type" not in row
     is_message = row.get("type") in _SAID + _OF_CLIENT
+    is_message = is_message and isinstance(row.get("content", ""), str | list | dict | None)
     is_message = is_message and not row.keys() & {"role", "message", "uuid", "session_id"}
     return is_head or is_message or bool(row.keys() & {"$set", "$rewindTo"})
 
@@ -34,12 +35,15 @@ def _head(rows: Rows) -> bool | None:
 
 
 def _read(reading: Reading) -> None:
+    line: int | None = None
+
     def note(where: str, what: str) -> None:
-        reading.issues.note(where, what)
+        reading.issues.note(where, what, line)
 
     reader = gemini.ContentReader(note)
     reading.metadata |= reading.head
     for row, message in _messages(reading):
+        line = row.line
         kind, where = message.get("type"), f"messages[{row.at}]"
         about = {"id": message.get("id"), "created_at": message.get("timestamp")}
         if kind in _OF_CLIENT:

@@ -116,11 +116,11 @@ class Parsed(NamedTuple):
                 holder = as_object(values)
                 for name in outer:
                     holder = as_object(holder.get(name))
-                if isinstance(held := holder.get(last), list | str):
+                held = holder.get(last)
+                if isinstance(held, list | str) or (key == "contents" and held is not None):
                     head = {name: one for name, one in as_object(values).items() if name != key}
-                    entries = [held] if held and isinstance(held, str) else as_list(held)
-                    said = [_said(one, key) if isinstance(one, str) else one for one in entries]
-                    return Rows(self._numbered(said), head, key)
+                    entries = as_list(held) or ([held] if held else [])
+                    return Rows(self._numbered([_said(one, key) for one in entries]), head, key)
             values = [values]
         return Rows(self._numbered(as_list(values)), {}, "")
 
@@ -130,10 +130,12 @@ class Parsed(NamedTuple):
         return tuple(Row(at, line, as_object(one), one) for at, (line, one) in enumerate(pairs))
 
 
-def _said(text: str, key: str) -> Json:
-    """Return a text in a request as the user's message."""
-    messages = {"input": {"role": "user", "content": text}, "contents": {"parts": [{"text": text}]}}
-    return messages.get(key, text)
+def _said(entry: Json, key: str) -> Json:
+    """Return an entry of a request; a lone text, or a lone part of Gemini's, as the user's message."""
+    is_text, same = isinstance(entry, str), entry
+    if key == "contents" and (is_text or (as_object(entry) and "parts" not in entry)):
+        return {"parts": [{"text": same} if is_text else same]}
+    return {"role": "user", "content": same} if key == "input" and is_text else same
 
 
 class Reading:
