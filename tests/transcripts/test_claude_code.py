@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from context_assembler import SessionEvent, Text, Thinking, ToolCall, ToolResult, user_event
+from context_assembler import (
+    Base64Source,
+    Image,
+    SessionEvent,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    user_event,
+)
 from context_assembler.events import Covers, Provenance, Usage, assistant_event, system_event
 from context_assembler.transcripts import ReadTranscript, read_transcript, write_transcript
 
@@ -228,3 +237,94 @@ def test_what_is_written_keeps_ids_times_and_who_made_it() -> None:
     assert found[1].made_by == made_by
     assert found[2].covers == summary.covers
     assert found[3].text == "<system-reminder>\nBe brief.\n</system-reminder>"
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+SHOWN: Row = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+QUEUED: Row = {
+    "type": "queued_command",
+    "prompt": [{"type": "text", "text": "see"}, {"type": "image", "source": SHOWN}],
+}
+MENTIONED: Row = {
+    "type": "file",
+    "filename": "see",
+    "content": {"type": "image", "file": {"base64": PIXEL, "type": "image/png"}},
+}
+
+
+@pytest.mark.parametrize("attachment", [QUEUED, MENTIONED], ids=["queued", "mentioned"])
+def test_pictures_of_attachments_are_kept(attachment: Row) -> None:
+    found = read(GO, row("t1", "u1", "attachment", attachment=attachment))
+
+    text, picture = found.events[1].parts
+    assert isinstance(text, Text)
+    assert text.text.startswith("see")
+    assert picture == Image(source=Base64Source(media_type="image/png", data=PIXEL))
+
+
+def streamed(number: int, message: Row, parent: str | None = None, **fields: Any) -> Row:
+    """Return a row of stream-json; `number` 0 has no uuid, as early versions wrote it."""
+    named = {"uuid": f"r{number}"} if number else {}
+    kind = {"type": message["role"], "message": message, "parent_tool_use_id": parent}
+    return {**kind, "session_id": "s", **named, **fields}
+
+
+INIT: Row = {"type": "system", "subtype": "init", "session_id": "s", "uuid": "i", "tools": ["f"]}
+DONE: Row = {"type": "result", "subtype": "success", "session_id": "s", "uuid": "e", "result": "x"}
+PIECE: Row = {"type": "stream_event", "session_id": "s", "uuid": "p", "event": {}}
+ASKED: Row = {"role": "user", "content": "go"}
+
+
+def answered(reply: str, block: str) -> Row:
+    message: Row = replied("", None, reply, block)["message"]
+    return message
+
+
+RESULT: Row = result("", "", "c1")["message"]
+STREAMS: dict[str, tuple[list[Row], str, int]] = {
+    "one block a row": (
+        [
+            *[INIT, streamed(1, ASKED), streamed(2, answered("m1", "Hm."))],
+            *[streamed(3, answered("m1", "c1")), streamed(4, RESULT)],
+            *[streamed(5, answered("m2", "done")), DONE],
+        ],
+        "U go, A Hm. c1, T ok, A done",
+        2,
+    ),
+    "rows without ids": (
+        [INIT, streamed(0, ASKED), streamed(0, answered("m1", "done")), DONE],
+        "U go, A done",
+        2,
+    ),
+    "rows of a sub-agent between those of the session": (
+        [
+            *[streamed(1, ASKED), streamed(2, answered("m1", "c1"))],
+            *[streamed(3, ASKED, "c1"), streamed(4, answered("m9", "inner"), "c1")],
+            *[streamed(5, RESULT), streamed(6, answered("m2", "done"))],
+        ],
+        "U go, A c1, T ok, A done",
+        2,
+    ),
+    "pieces of a reply": (
+        [streamed(1, ASKED), PIECE, PIECE | {"uuid": "q"}, streamed(2, answered("m1", "done"))],
+        "U go, A done",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "events", "left"), STREAMS.values(), ids=STREAMS)
+def test_stream_json_is_read_in_its_order(rows: list[Row], events: str, left: int) -> None:
+    found = read_transcript("\n".join(map(json.dumps, rows)))
+
+    assert ", ".join(map(shown, found.events)) == events
+    assert (found.rows_listed, found.rows_read) == (left, len(rows) - left)
+    assert read_transcript(rows).events == found.events  # the same as one document
+
+
+def test_unknown_rows_are_listed_by_their_type() -> None:
+    found = read(GO, {"type": "new-one", "uuid": "n1", "sessionId": "s"}, said("u2", "u1", "on"))
+
+    assert [(issue.line, issue.what) for issue in found.issues] == [
+        (2, "rows of type new-one (1×)")
+    ]

@@ -199,6 +199,40 @@ def test_a_session_of_gemini_cli_is_read() -> None:
     )
 
 
+def said_to_gemini(number: int, text: str, **fields: Any) -> dict[str, Any]:
+    kind = "gemini" if number % 2 == 0 else "user"
+    return {"id": f"{number}", "type": kind, "content": text, **fields}
+
+
+HEAD = {"sessionId": "s", "projectHash": "h", "kind": "main"}
+ONE, TWO, THREE = (said_to_gemini(number, text) for number, text in ((1, "a"), (2, "b"), (3, "c")))
+GROWING: dict[str, tuple[list[Any], str, int]] = {
+    "messages in their order": ([HEAD, ONE, TWO, THREE], "a b c", 0),
+    "a message that was completed": (
+        [HEAD, ONE, TWO | {"content": ""}, THREE, TWO],
+        "a b c",
+        1,
+    ),
+    "rewound": ([HEAD, ONE, TWO, THREE, {"$rewindTo": "2"}, said_to_gemini(5, "d")], "a d", 2),
+    "rewound to nowhere": ([HEAD, ONE, {"$rewindTo": "9"}, TWO], "b", 1),
+    "all messages replaced": ([HEAD, ONE, {"$set": {"messages": [THREE]}}, TWO], "c b", 1),
+    "what describes the session": ([HEAD, ONE, {"$set": {"summary": "x"}}, TWO], "a b", 0),
+    "an old session on one line": ([HEAD | {"messages": [ONE, TWO]}], "a b", 0),
+    "a word of the client": ([HEAD, ONE, TWO | {"type": "info"}], "a", 1),
+}
+
+
+@pytest.mark.parametrize(("rows", "texts", "left"), GROWING.values(), ids=GROWING)
+def test_lines_of_gemini_cli_count_as_it_counts_them(
+    rows: list[Any], texts: str, left: int
+) -> None:
+    read = read_transcript("\n".join(map(json.dumps, rows)))
+
+    assert " ".join(event.text for event in read.events) == texts
+    assert (read.format, read.rows_listed) == ("gemini_cli", left)
+    assert (read.metadata or {})["projectHash"] == "h"
+
+
 WRITTEN = [name for name, known in FORMATS.items() if known.write]
 SESSION = event_log("S Be brief.", "U Look.", 'A[c1:look {"q": "a"}] So.', "T[c1] found")
 
