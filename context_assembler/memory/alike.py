@@ -213,6 +213,7 @@ _COUNTED: Final = "〇零一二三四五六七八九十百千万萬億亿兆两�
 _NUMBER: Final = re.compile(
     rf"(?:(?<![^\s(])[-\u2212])?[^\W\d_]{{0,6}}[\d{_COUNTED}]+[^\W\d_]{{0,6}}"
 )
+_DIGIT: Final = re.compile(rf"[\d{_COUNTED}]")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -237,7 +238,7 @@ def _facts_of(text: str) -> _Facts:
         number
         if number.isascii()
         else "".join(str(int(c)) if c.isdecimal() else c for c in number.replace("\u2212", "-"))
-        for number in _NUMBER.findall(text)
+        for number in (_NUMBER.findall(text) if _DIGIT.search(text) else ())
     )
     words, signs = _negations()
     denials = sum(word in words for word in _LETTERS.findall(text))

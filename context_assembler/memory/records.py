@@ -1,6 +1,7 @@
 """A memory, what a source of memories is asked and answers, and a memory as JSON."""
 
 import math
+import re
 import unicodedata
 from array import array
 from base64 import b64decode, b64encode
@@ -24,6 +25,8 @@ USUAL_IMPORTANCE: Final = 0.5
 _UPGRADE: Final = "Upgrade the package: pip install --upgrade context-assembler"
 _CORRECT: Final = "Correct the record, or leave it out."
 _UNNAMED: Final = "unnamed-"
+_LONG_WORD: Final = re.compile(r"\S{400}")
+_PIECES: Final = re.compile(r"\S{1,400}|\s+")
 
 MemoryOrder: TypeAlias = Literal["newest", "oldest", "most_important", "last_accessed"]
 RememberOutcome: TypeAlias = Literal["added", "replaced", "duplicate"]
@@ -498,7 +501,9 @@ def reference_of(record: MemoryRecord) -> str:
 def normal_text(text: str) -> str:
     """Return the text without what makes no difference: case, width, white space."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        # By pieces: to order combining marks takes the square of how many stand together.
+        pieces = _PIECES.findall(text) if _LONG_WORD.search(text) else [text]
+        text = "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)
     return " ".join(text.casefold().split())
 
 

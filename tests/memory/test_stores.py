@@ -1,10 +1,11 @@
 """What every store of memories promises, whatever engine keeps them."""
 
 import asyncio
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +23,7 @@ from context_assembler.memory import (
     MemoryStore,
     Retention,
     Vector,
+    open_memory,
 )
 
 AT: Final = datetime(2026, 5, 4, 9, 30, 0, 123_456, tzinfo=UTC)
@@ -435,3 +437,23 @@ async def test_turns_of_one_moment_are_told_in_the_order_of_storing(
 
     shown = [line.removeprefix("- ") for line in context.markdown.splitlines()]
     assert [line for line in shown if line in said] == said
+
+
+async def test_marks_without_end_are_ordered_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    marked = "a" + "\u0301\u0323" * 32_000
+    ordered: list[int] = []
+
+    def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+        ordered.append(max(map(len, text.split()), default=0))
+        return original(form, text)
+
+    original = unicodedata.normalize
+    monkeypatch.setattr(unicodedata, "normalize", normalize)
+    async with open_memory("memory:") as store:
+        memory = MemoryAssembler(store, merges_alike=0.9)
+        kept = await memory.remember([marked, f"Café ①  {marked}", "CAFÉ 1", marked])
+        [same] = await memory.remember(["cafe\u0301 \uff11"])
+
+    assert [one.outcome for one in kept] == ["added", "added", "added", "duplicate"]
+    assert same.id == kept[2].id
+    assert 0 < max(ordered) <= 400
