@@ -449,10 +449,15 @@ def _grow_call(calls: list[tuple[Json, Item]], at: Json, piece: Item, *, has_ind
     A new id begins a new call, whatever the index says; so does a name, once the arguments before
     it are complete. https://github.com/NousResearch/hermes-agent/issues/57939 (read 2026-11-29)
     """
-    said, new_id = as_object(piece.get("function")), as_text(piece.get("id"))
+    said = as_object(piece.get("function") or piece.get("custom"))
+    new_id, named = as_text(piece.get("id")), as_text(said.get("name"))
+    is_known = bool(new_id) and any(made.get("id") == new_id for _, made in calls)
     for index, made in reversed(calls):
-        own_id = as_text(made.get("id"))
-        if (index == at or (new_id and not has_index)) and new_id in ("", own_id or new_id):
+        if is_known:
+            fits = made.get("id") == new_id and (index == at or not has_index)
+        else:  # a call has a name: without one, a new id is another word for the call before
+            fits = index == at and not (new_id and named and made.get("id"))
+        if fits:
             held, given = as_object(made.get("function")).get("arguments"), said.get("arguments")
             is_whole = isinstance(held, Mapping) or wire.parse_object(as_text(held)) is not None
             if not (is_whole and given and said.get("name")):

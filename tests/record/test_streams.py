@@ -68,6 +68,10 @@ TWO_CALLS: dict[str, list[Any]] = {
         *[(0, "c1", "f", '{"a"'), (0, None, None, ":1}"), (0, "c1", "f", ONE)],
         *[(1, "c2", "f", TWO), (1, "c2", "f", TWO)],
     ),
+    "another id in every chunk": chat_stream(
+        *[(0, "c1", "f", '{"a"'), (0, "x", None, ":1}")],
+        *[(1, "c2", "f", '{"a"'), (1, "y", "", ":2}")],
+    ),
     "objects": chat_stream((0, "c1", "f", {"a": 1}), (0, "c2", "f", {"a": 2})),
 }
 
