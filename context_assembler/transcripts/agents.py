@@ -195,7 +195,7 @@ def _say_pi(builder: Builder, message: Fields) -> None:
 def _is_goose(row: JsonObject) -> bool:
     content = as_list(row.get("content"))
     is_said = row.get("role") in ("user", "assistant") and isinstance(row.get("created"), int)
-    is_header = "working_dir" in row and "role" not in row
+    is_header = "working_dir" in row and not row.keys() & {"role", "conversation", "messages"}
     return is_header or (is_said and all("type" in as_object(one) for one in content))
 
 
@@ -209,14 +209,14 @@ def _read_goose(builder: Builder) -> None:
         told = as_object(shown.get("inference"))
         told = {"model": told.get("requestedModel"), "provider": told.get("provider")}
         is_hidden = shown.get("agentVisible") is False
-        if "role" not in message:
+        if "role" not in message and "content" not in message:
             builder.reading.use(builder.row)
             builder.reading.metadata |= message
         elif hidden and not is_hidden and shown.get("userVisible") is False:
             builder.compact(builder.pieces(message.get("content")), message, hidden)
             hidden = 0
         else:
-            role, content = message.pop("role"), message.pop("content", None)
+            role, content = message.pop("role", None), message.pop("content", None)
             builder.say(message | about | without_nulls(told), role, content)
             hidden = len(builder.reading.events) if is_hidden else hidden
 

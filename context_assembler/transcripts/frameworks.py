@@ -340,7 +340,9 @@ def _flat_bedrock(block: Fields) -> Iterator[Json]:
 
 
 FRAMEWORK_FORMATS: Final = {
-    "pydantic_ai": program("pydantic_ai", _is_pydantic, _read_pydantic, _flat_pydantic),
+    "pydantic_ai": program(
+        "pydantic_ai", _is_pydantic, _read_pydantic, _flat_pydantic, "messages message_history"
+    ),
     "langchain": program(
         "langchain",
         _is_langchain,
@@ -349,6 +351,8 @@ FRAMEWORK_FORMATS: Final = {
         "messages values.messages channel_values.messages checkpoint.channel_values.messages",
     ),
     "vercel_ai": program("vercel_ai", _is_vercel, _read_vercel, _flat_vercel, marks=_marks_vercel),
-    "llama_index": program("llama_index", _is_llama, _read_llama, _flat_llama),
+    "llama_index": program(
+        "llama_index", _is_llama, _read_llama, _flat_llama, "messages chat_history"
+    ),
     "bedrock": program("bedrock", _is_bedrock, _read_bedrock, _flat_bedrock),
 }

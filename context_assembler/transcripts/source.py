@@ -16,7 +16,7 @@ from context_assembler.ports import ToolSpec
 from context_assembler.providers.wire import as_list, as_object, read_object
 
 _NAMES: Final = ("id", "session_id", "simulation_id", "task_id")
-_HISTORIES: Final = ("messages", "traj", "contents")
+_HISTORIES: Final = ("messages", "conversation", "traj", "contents")
 _LISTS: Final = ("simulations", "sessions")
 _MAX_DEPTH: Final = 200
 _MAX_DIGITS: Final = 4_300  # what Python reads back without a setting
@@ -117,7 +117,7 @@ class Parsed(NamedTuple):
                 for name in outer:
                     holder = as_object(holder.get(name))
                 held = holder.get(last)
-                if isinstance(held, list | str) or (key == "contents" and held is not None):
+                if isinstance(held, list) or (key in ("input", "contents") and held is not None):
                     head = {name: one for name, one in as_object(values).items() if name != key}
                     entries = as_list(held) or ([held] if held else [])
                     return Rows(self._numbered([_said(one, key) for one in entries]), head, key)
