@@ -112,7 +112,8 @@ async def import_(
             if new:
                 await store.append(own, new, expected_seq=len(before or ()))
             if before is None:
-                about = {"imported_from": path.name, "name": name}
+                about: dict[str, Json] = {"imported_from": path.name, "name": name}
+                about |= {"transcript": read.metadata} if read.metadata else {}
                 at = min((e.created_at for e in read.events if e.created_at), default=None)
                 await store.create(Session(id=own, agent_id=agent, metadata=about, created_at=at))
             row: dict[str, Json] = {

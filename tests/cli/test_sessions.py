@@ -139,3 +139,11 @@ def test_rows_are_counted_and_a_broken_file_is_refused(run: Run) -> None:
 
     assert (refused.code, "--partial" in refused.err) == (2, True)
     assert shown.out.splitlines()[-1] == "2 rows read, 1 listed."
+
+
+def test_what_was_around_a_transcript_stays_with_its_session(run: Run) -> None:
+    run("import", written({"model": "gpt-5.5", "messages": CHAT}), *STORE)
+
+    [listed] = run("sessions", *STORE, "--json").json
+
+    assert listed["metadata"]["transcript"] == {"model": "gpt-5.5"}
