@@ -858,13 +858,8 @@ class ContextAssembler:
         from context_assembler.record import read_given
 
         given = read_given(content, is_error=is_error, by_tool=True)
-        event = tool_result_event(
-            call_id,
-            given.content,
-            is_error=given.is_error,
-            tool_name=tool_name,
-            created_at=self.now(),
-        )
+        made = partial(tool_result_event, call_id, given.content, is_error=given.is_error)
+        event = made(tool_name=tool_name, created_at=self.now())
         event = replace(event, metadata=given.metadata)
         await self._head(session_id)
         [stored] = await self._append(session_id, [event])

@@ -51,10 +51,11 @@ def plan_calls(
             answered[call.call_id] -= 1
             if answered[call.call_id] >= 0:  # ids may repeat: the first calls have the results
                 continue
-            spec, error = specs.get(call.name), ""
+            spec, error, extras = specs.get(call.name), "", call.extras or {}
+            is_native = any("type" in fields for fields in extras.values())  # has a name of its own
             if id(call) not in ready:
                 error = call.error or _CUT_OFF
-            elif specs and spec is None and not _is_native(call):
+            elif specs and spec is None and not is_native:
                 error = (
                     f"There is no tool {call.name!r}. The tools are: {', '.join(sorted(specs))}."
                 )
@@ -66,12 +67,6 @@ def plan_calls(
             else:
                 planned.append((call, work))
     return planned, left
-
-
-def _is_native(call: ToolCall) -> bool:
-    """Whether the call is of a provider's own kind, which has a name of its own."""
-    extras: Mapping[str, Any] = call.extras or {}
-    return any("type" in fields for fields in extras.values())
 
 
 def _work_of(
@@ -148,8 +143,7 @@ async def _outcome(work: Work) -> Outcome:
 
 
 def _told(error: BaseException) -> str:
-    said = str(error)
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 async def _run_function(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
