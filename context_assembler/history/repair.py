@@ -145,21 +145,21 @@ def is_refusal(kind: int, body: Body) -> bool:
     """
     made_by: JsonObject = body.get("made_by") or {}
     stopped: str | None = made_by.get("stop_reason")
-    return (
-        kind & (events.KIND_MASK | events.HAS_CALLS) == events.ASSISTANT
-        and stopped in events.REFUSALS
-    )
+    is_empty = stopped is not None and not body["parts"]
+    is_reply = kind & (events.KIND_MASK | events.HAS_CALLS) == events.ASSISTANT
+    return is_reply and (is_empty or stopped in events.REFUSALS)
 
 
 def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
     """Return what is sent of such a reply."""
-    about = f"The provider refused this reply ({body['made_by']['stop_reason']})"
-    if policy == "replace":
+    stopped, is_empty = body["made_by"]["stop_reason"], not body["parts"]
+    refused = "The provider refused this reply" if stopped in events.REFUSALS else ""
+    about = f"{refused or 'The reply was empty'} ({stopped})"
+    if policy == "replace" or (policy == "keep" and is_empty):
         log("repaired", "refused", f"{about}; a line that says so stands in for it.")
         return [text_part(f"[{about}.]")]
-    kept = policy == "keep" and body["parts"]
-    log("kept" if kept else "dropped", "refused", f"{about}.")
-    return kept or ()
+    log("kept" if policy == "keep" else "dropped", "refused", f"{about}.")
+    return body["parts"] if policy == "keep" else ()
 
 
 # ---- calls ----

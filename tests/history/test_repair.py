@@ -306,6 +306,24 @@ def test_a_line_stands_for_a_reply_that_was_refused(stop_reason: str, parts: Any
     assert stop_reason in done.entries[0].reason
 
 
+@pytest.mark.parametrize("stop_reason", ["stop", "end_turn", "STOP", "OTHER", "max_tokens"])
+def test_a_line_stands_for_a_reply_that_ended_without_a_word(stop_reason: str) -> None:
+    made_by = Provenance(provider="gemini", model="m", stop_reason=stop_reason)
+
+    done = transform(talk("U a", assistant_event((), made_by=made_by), "U b"))
+
+    assert shown(done.turns) == ["U a", f"A [The reply was empty ({stop_reason}).]", "U b"]
+    assert rules(done) == ["refused"]
+
+
+def test_an_empty_reply_that_was_broken_off_is_left_out() -> None:
+    made_by = Provenance(provider="gemini", model="m", stop_reason=None)
+
+    done = transform(talk("U a", assistant_event((), made_by=made_by), "U b"))
+
+    assert "A" not in {turn[0] for turn in shown(done.turns)}
+
+
 def test_a_refused_reply_with_calls_stays_as_it_is() -> None:
     made_by = Provenance(provider="anthropic", model="m", stop_reason="content_filter")
     refused = assistant_event((CALL,), made_by=made_by)
