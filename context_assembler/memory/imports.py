@@ -349,11 +349,11 @@ def _nearest(row: _Row) -> str:
     """Return the formats that a row has most of the fields of, and what it lacks."""
     if not is_object(row.value):
         return f": {_lacks(row, {})}"
-    near: list[tuple[float, str]] = []
-    for name, forms in _FORMS.items():
-        for form in forms.values():
-            why = _lacks(row, {row.section: form})
-            part = why.count(" ") - 1, len(form.needs.split())
-            near += [(part[0] / part[1], f"{name} ({why})")] if part[0] < part[1] else []
-    told = [*dict.fromkeys(one for _, one in sorted(near))][:_MOST_NEAR]
+    near = [
+        ((why.count(" ") - 1) / len(form.needs.split()), f"{name} ({why})")
+        for name, forms in _FORMS.items()
+        for form in forms.values()
+        for why in [_lacks(row, {row.section: form})]
+    ]
+    told = [*dict.fromkeys(one for part, one in sorted(near) if part < 1)][:_MOST_NEAR]
     return f"; nearest: {', '.join(told)}" if told else ""

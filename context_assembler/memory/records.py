@@ -174,6 +174,11 @@ class MemoryRecord:
         return f"{self.namespace}\0{self.id}"
 
 
+_TOLD: Final = ("id", "kind", "namespace", "session_id", "parent_id", "author")
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFilters:
     """Which records may be found at all; what is empty or `None` excludes nothing.
@@ -221,26 +226,17 @@ class MemoryFilters:
         Args:
             unsaid: Whether it may if it leaves open what a filter asks for.
         """
-        wanted = (
-            (self.ids, record.id),
-            (self.kinds, record.kind),
-            (self.namespaces, record.namespace),
-            (self.session_ids, record.session_id),
-            (self.parent_ids, record.parent_id),
-            (self.authors, record.author),
-        )
-        made, since, until = record.created_at, self.since, self.until
-        is_timely = (since is None and until is None) or unsaid
+        for name in _TOLD:
+            wanted, said = getattr(self, f"{name}s"), getattr(record, name)
+            if wanted and said not in wanted and (said or not unsaid):
+                return False
+        made, bounds = record.created_at, (self.since or _FIRST, self.until or _LAST)
+        is_timely = unsaid or bounds == (_FIRST, _LAST)
         if made is not None:
-            is_timely = (since is None or since <= made) and (until is None or made < until)
-        return (
-            not self.admit_nothing
-            and all(not names or said in names or (unsaid and not said) for names, said in wanted)
-            and record.id not in self.excluded_ids
-            and record.session_id not in self.excluded_session_ids
-            and is_timely
-            and record.importance >= (self.least_importance or 0)
-        )
+            is_timely = bounds[0] <= made < bounds[1]
+        is_barred = record.id in self.excluded_ids or self.admit_nothing
+        is_barred = is_barred or record.session_id in self.excluded_session_ids
+        return is_timely and not is_barred and record.importance >= (self.least_importance or 0)
 
 
 NO_FILTERS: Final = MemoryFilters()

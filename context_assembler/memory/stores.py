@@ -218,10 +218,12 @@ class MemoryStore:
         is of its kind and namespace.
         """
         found = await self._run(lambda: self._beside(memory_ids, before, after, filters))
-        distinct = {row.key: row for rows in found.values() for row in rows}
+        distinct = {row.key: row for _, row in found if row}
         records = dict(zip(distinct, await self._read(distinct.values), strict=True))
-        around = {name: [records[row.key] for row in rows] for name, rows in found.items()}
-        return {name: [*filter(filters.admit, near)] for name, near in around.items()}
+        around: dict[str, list[MemoryRecord]] = {name: [] for name, _ in found}
+        for name, record in ((name, records[row.key]) for name, row in found if row):
+            around[name] += [record] if filters.admit(record) else []
+        return around
 
     async def present_kinds(self, *, filters: MemoryFilters = NO_FILTERS) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be records; there are surely none of the others."""
@@ -475,14 +477,13 @@ class MemoryStore:
 
     def _beside(
         self, memory_ids: Iterable[str], before: int, after: int, filters: MemoryFilters
-    ) -> dict[str, list[Row]]:
-        ids, found = [*map(clean_text, memory_ids)], dict[str, list[Row]]()
+    ) -> list[tuple[str, Row | None]]:
+        """Return each id that is there, alone and with each row around it."""
+        ids = [*map(clean_text, memory_ids)]
         with self._table.reading():
             rows = self._table.fitting(replace(filters, ids=ids)) if ids else []
             beside = self._table.beside(rows, before, after)
-        for row in rows:
-            found.setdefault(row.id, []).extend(beside[row.key])
-        return found
+        return [(row.id, near) for row in rows for near in (None, *beside[row.key])]
 
     def _touch(self, memory_ids: Sequence[str], filters: MemoryFilters) -> None:
         stamp = to_stamp(self._now())
