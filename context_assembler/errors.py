@@ -142,7 +142,7 @@ class ConfigurationError(AssemblyError, ValueError):
 
 
 _HIDDEN: Final = "***"
-_USER: Final = r"(?<=//)(?:[^\s/@:]*:\S*|[^\s/@]+)@|(?<=:)[^\s/@]+@"
+_USER: Final = r"(?<=//)(?:[^\s/@:]{0,200}:\S{0,2000}|[^\s/@]{1,2000})@|(?<=:)[^\s/@]{1,2000}@"
 _PARAMETER: Final = (
     r"(?i)([?&;][\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*=)[^&#;\s'\"]+"
 )
