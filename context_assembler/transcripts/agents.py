@@ -20,8 +20,8 @@ from context_assembler.transcripts.source import Row
 # ---- Codex ----
 
 _CODEX: Final = (
-    *("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"),
-    *("inter_agent_communication", "security_risk_score", "realtime_item"),
+    "session_meta response_item event_msg turn_context compacted world_state realtime_item "
+    "inter_agent_communication inter_agent_communication_metadata security_risk_score".split()
 )
 _INJECTED: Final = ("<", "# AGENTS.md")  # how texts begin that the client sends in the user's name
 
@@ -292,23 +292,21 @@ def _flat_opencode(part: Fields) -> Iterator[Json]:
         yield {"type": "toolCall", **told, "input": state.get("input")}
         if "output" in state or "error" in state:
             text = {"type": "text", "text": state.get("output", state.get("error"))}
-            shown = as_list(state.get("attachments"))
-            yield {
-                "type": "toolResult",
-                **told,
-                "parts": [text, *shown],
-                "isError": "error" in state,
-            }
+            told |= {"parts": [text, *as_list(state.get("attachments"))]}
+            yield {"type": "toolResult", **told, "isError": "error" in state}
         return
     for name in ("id", "sessionID", "messageID", "time", "synthetic", "snapshot", "source"):
         part.pop(name, None)
     for maker, held in as_object(part.pop("metadata", None)).items():
         signature = as_object(held).get("signature")
         part |= {"vendor": protocol_of(maker), "signature": signature} if signature else {}
-    yield part if part.pop("ignored", None) is not True else {"type": "patch"}
+    is_repeated = part.get("mime") in ("text/plain", "application/x-directory")  # by a text part
+    yield {"type": "patch"} if part.pop("ignored", None) is True or is_repeated else part
 
 
 # ---- the OpenAI Agents SDK ----
+
+_RUNS: Final = "session_items generated_items new_items"  # where the state of a run has its items
 
 
 def _agents_item(row: JsonObject) -> Fields:
@@ -338,15 +336,9 @@ def _read_agents(builder: Builder) -> None:
 
 
 AGENT_FORMATS: Final = {
-    "codex": program("codex", _is_codex, _read_codex, keys=""),
-    "pi": program("pi", _is_pi, _read_pi, keys=""),
-    "goose": program("goose", _is_goose, _read_goose, _flat_goose, "conversation messages"),
-    "opencode": program("opencode", _is_opencode, _read_opencode, _flat_opencode),
-    "openai_agents": program(
-        "openai_agents",
-        _is_agents,
-        _read_agents,
-        marks=_marks_agents,
-        keys="session_items generated_items new_items",
-    ),
+    **program("codex", _is_codex, _read_codex, keys=""),
+    **program("pi", _is_pi, _read_pi, keys=""),
+    **program("goose", _is_goose, _read_goose, _flat_goose, "conversation messages"),
+    **program("opencode", _is_opencode, _read_opencode, _flat_opencode),
+    **program("openai_agents", _is_agents, _read_agents, keys=_RUNS, marks=_marks_agents),
 }

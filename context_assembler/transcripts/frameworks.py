@@ -12,7 +12,7 @@ from typing import Final
 from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, without_nulls
 from context_assembler.transcripts.messages import tools_of
-from context_assembler.transcripts.pieces import Builder, Fields, pop, program, protocol_of
+from context_assembler.transcripts.pieces import Builder, Fields, by_name, pop, program, protocol_of
 
 # ---- pydantic-ai ----
 
@@ -151,12 +151,9 @@ def _flat_langchain(block: Fields) -> Iterator[Json]:
 # ---- the AI SDK (Vercel) ----
 
 _VERCEL: Final = ("tool-call", "tool-result", "reasoning", "redacted-reasoning")
-_SIGNED: Final = {
-    "reasoningEncryptedContent": "signature",
-    "thoughtSignature": "signature",
-    "redactedData": "redacted",
-    "itemId": "id",
-}
+_SIGNED: Final = by_name(
+    signature="reasoningEncryptedContent thoughtSignature", redacted="redactedData", id="itemId"
+)
 
 
 def _is_vercel(row: JsonObject) -> bool:
@@ -339,20 +336,14 @@ def _flat_bedrock(block: Fields) -> Iterator[Json]:
             yield {**inner, "type": kind}
 
 
+_HISTORIES: Final = "messages message_history chat_history"
+_STATES: Final = (
+    "messages values.messages channel_values.messages checkpoint.channel_values.messages"
+)
 FRAMEWORK_FORMATS: Final = {
-    "pydantic_ai": program(
-        "pydantic_ai", _is_pydantic, _read_pydantic, _flat_pydantic, "messages message_history"
-    ),
-    "langchain": program(
-        "langchain",
-        _is_langchain,
-        _read_langchain,
-        _flat_langchain,
-        "messages values.messages channel_values.messages checkpoint.channel_values.messages",
-    ),
-    "vercel_ai": program("vercel_ai", _is_vercel, _read_vercel, _flat_vercel, marks=_marks_vercel),
-    "llama_index": program(
-        "llama_index", _is_llama, _read_llama, _flat_llama, "messages chat_history"
-    ),
-    "bedrock": program("bedrock", _is_bedrock, _read_bedrock, _flat_bedrock),
+    **program("pydantic_ai", _is_pydantic, _read_pydantic, _flat_pydantic, _HISTORIES),
+    **program("langchain", _is_langchain, _read_langchain, _flat_langchain, _STATES),
+    **program("vercel_ai", _is_vercel, _read_vercel, _flat_vercel, marks=_marks_vercel),
+    **program("llama_index", _is_llama, _read_llama, _flat_llama, _HISTORIES),
+    **program("bedrock", _is_bedrock, _read_bedrock, _flat_bedrock),
 }

@@ -7,7 +7,7 @@ part. What is left of a message is kept as metadata; what is left of a piece is 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from context_assembler.events import Body, Json, JsonObject, compact_json
 from context_assembler.providers import wire
@@ -18,16 +18,17 @@ Fields = dict[str, Json]
 Flatten = Callable[[Fields], Iterable[Json]]  # a piece as pieces on one level; texts are pieces too
 
 
-def _by_name(**names: str) -> dict[str, str]:
+def by_name(**names: str) -> dict[str, str]:
+    """Return what each of the listed names means."""
     return {name: meant for meant, listed in names.items() for name in listed.split()}
 
 
-_ROLES: Final = _by_name(
+_ROLES: Final = by_name(
     user="user human tool function toolResult custom hookMessage bashExecution branchSummary",
     assistant="assistant ai model chatbot",
     system="system developer",
 )
-_KINDS: Final = _by_name(
+_KINDS: Final = by_name(
     text="text text-plain input_text output_text text-content",
     thinking="thinking reasoning redacted_thinking redactedThinking redacted-reasoning redacted",
     call="tool-call toolCall tool_call tool_use toolUse builtin-tool-call function_call",
@@ -71,7 +72,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _FAILURES: Final = (True, "error", "failed", "denied", "interrupted", "retried")
 _IN_RESULTS: Final = ("text", "image", "document", "opaque")
-_PROTOCOLS: Final = _by_name(
+_PROTOCOLS: Final = by_name(
     openai_chat="openrouter completions",
     anthropic="anthropic claude",
     gemini="google gemini",
@@ -326,9 +327,10 @@ def program(
     read: Callable[[Builder], None],
     flatten: Flatten = lambda piece: [piece],
     keys: str = "messages",
-    **more: Any,
-) -> Format:
-    """Return the format of a program; what stands around its rows is kept as metadata."""
+    *,
+    marks: Callable[[JsonObject], bool] = bool,
+) -> dict[str, Format]:
+    """Return the format of a program by its name; what stands around its rows becomes metadata."""
 
     def read_all(reading: Reading) -> None:
         holder = reading.key.partition(".")[0]
@@ -336,4 +338,4 @@ def program(
         reading.metadata |= {key: held for key, held in head.items() if key != holder}
         read(Builder(reading, name, flatten))
 
-    return Format(takes, more.pop("marks", bool), read_all, tuple(keys.split()), **more)
+    return {name: Format(takes, marks, read_all, tuple(keys.split()))}
