@@ -3,6 +3,7 @@
 text = (await SessionStart(store).build("/src/shop")).text
 """
 
+from context_assembler.session_start.code import Indexed, index_code
 from context_assembler.session_start.inject import find_project
 from context_assembler.session_start.layers import (
     LAYERS,
@@ -10,13 +11,19 @@ from context_assembler.session_start.layers import (
     SkippedLayer,
     StartContext,
 )
+from context_assembler.session_start.observe import Observed, learn, observe
 from context_assembler.session_start.rendered import keep_rendered
 
 __all__ = [
     "LAYERS",
+    "Indexed",
+    "Observed",
     "SessionStart",
     "SkippedLayer",
     "StartContext",
     "find_project",
+    "index_code",
     "keep_rendered",
+    "learn",
+    "observe",
 ]

@@ -22,7 +22,9 @@ from context_assembler.texts import CountText, one_line
 from context_assembler.tokens import TokenCounter
 
 _LONGEST_ENTRY_CHARS: Final = 300
-_MOST_PATHS: Final = 4
+_SUMMARY_CHARS: Final = 120  # of what a session came to
+_MOST_PATHS: Final = 2
+_MOST_NAMES: Final = 4  # of functions in one file
 _MOST_READ: Final = 500  # records of one kind that a layer looks at
 _BREAKS_TOKENS: Final = 12  # of the empty lines between layers, at most
 _NO_CONFIDENCE: Final = 0.5  # of a learning that nobody rated
@@ -89,11 +91,15 @@ class _Ask(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """One layer: its heading, the setting that bounds it, and what reads its entries, best first."""
+    """One layer: its heading, the setting that bounds it, and what reads its entries, best first.
+
+    `is_by_day`: those that have room are listed newest first; each begins with its day.
+    """
 
     heading: str
     most_tokens: str
     read: _Read
+    is_by_day: bool = False
 
 
 class SessionStart:
@@ -147,7 +153,7 @@ class SessionStart:
                 skipped.append(SkippedLayer(name, _line(str(error) or type(error).__name__)))
                 continue
             most = min(room, getattr(settings, layer.most_tokens))
-            block, shown = self._fill(layer.heading, entries, most)
+            block, shown = self._fill(layer, entries, most)
             if shown < len(entries):
                 left_out[name] = len(entries) - shown
             if shown:
@@ -171,14 +177,17 @@ class SessionStart:
     async def _in_time(self, reading: Awaitable[list[Any]]) -> list[Any]:
         return await asyncio.wait_for(reading, self.settings.seconds_per_layer)
 
-    def _fill(self, heading: str, entries: Sequence[str], most_tokens: int) -> tuple[str, int]:
+    def _fill(self, layer: _Layer, entries: Sequence[str], most_tokens: int) -> tuple[str, int]:
         """Return a layer with as many of its first entries as have room, and how many those are."""
-        block, shown = f"## {heading}", 0
+        block, shown = f"## {layer.heading}", 0
         for entry in entries:
             longer = f"{block}\n{entry}"
             if self._count(longer) > most_tokens:
                 break
             block, shown = longer, shown + 1
+        if layer.is_by_day:
+            newest = sorted(entries[:shown], key=_day_of, reverse=True)
+            block = "\n".join((f"## {layer.heading}", *newest))
         return block, shown
 
     def _joined(
@@ -217,10 +226,14 @@ def _frame(project: str) -> tuple[str, str]:
 # ---- the layers ----
 
 
-def _line(text: str) -> str:
+def _line(text: str, most: int = _LONGEST_ENTRY_CHARS) -> str:
     """Return text on one line, without secrets or anything that could open another block."""
     flat = one_line(masked(text)).replace("`", "'").replace("<", "&lt;")
-    return flat if len(flat) <= _LONGEST_ENTRY_CHARS else f"{flat[: _LONGEST_ENTRY_CHARS - 1]}…"
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+def _day_of(entry: str) -> str:
+    return entry[: len("- 2026-01-01")]
 
 
 def _day(record: MemoryRecord) -> str:
@@ -244,7 +257,7 @@ async def _read_sessions(ask: _Ask) -> list[str]:
         about = record.metadata
         assert isinstance(about, SessionMetadata)
         title = _line(about.title or record.text)
-        said = "" if record.text in ("", about.title) else f": {_line(record.text)}"
+        said = "" if record.text in ("", about.title) else f": {_line(record.text, _SUMMARY_CHARS)}"
         paths = ask.paths(about.paths)
         outcome = f" – {_line(about.outcome)}" if about.outcome else ""
         entries.append(f"- {_day(record)} {title}{said}{outcome}{f' ({paths})' if paths else ''}")
@@ -264,7 +277,12 @@ async def _read_functions(ask: _Ask) -> list[str]:
         line = f":{about.start_line}" if about.start_line else ""
         named = f"`{_line(about.signature or about.name)}`{line} {about.change or 'changed'}"
         by_path.setdefault(ask.relative(about.path or ""), []).append(named)
-    return [f"- `{path}`: {', '.join(names)}" for path, names in by_path.items()]
+    entries = list[str]()
+    for path, names in by_path.items():
+        more = len(names) - _MOST_NAMES
+        told = ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+        entries.append(f"- `{path}`: {told}")
+    return entries
 
 
 async def _read_learnings(ask: _Ask) -> list[str]:
@@ -305,5 +323,5 @@ LAYERS: Final[Mapping[str, _Layer]] = {
     "sessions": _Layer("Last sessions", "index_tokens", _read_sessions),
     "functions": _Layer("Changed functions", "functions_tokens", _read_functions),
     "learnings": _Layer("Learnings", "learnings_tokens", _read_learnings),
-    "observations": _Layer("Observations", "observations_tokens", _read_observations),
+    "observations": _Layer("Observations", "observations_tokens", _read_observations, True),
 }

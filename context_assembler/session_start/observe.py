@@ -1,0 +1,227 @@
+"""What a coding agent did, kept as memory: from its transcripts, and from what its hooks report."""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from context_assembler.errors import TranscriptError
+from context_assembler.events import Json, JsonObject, SessionEvent, ToolCall, ToolResult, is_object
+from context_assembler.memory.kinds import LearningMetadata, ObservationMetadata, SessionMetadata
+from context_assembler.memory.records import MemoryRecord, normal_text
+from context_assembler.memory.stores import MemoryStore
+from context_assembler.session_start.inject import find_project
+from context_assembler.transcripts import ReadTranscript, read_transcript
+
+HOOKS: Final = ("PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd")
+_PATHS: Final = ("file_path", "notebook_path", "path")
+_WRITES: Final = ("content", "new_string", "new_str", "edits", "new_source", "file_text")
+_MOST_FAILURES: Final = 20  # of one session, the last ones
+_TITLE_CHARS: Final = 80
+_TEXT_CHARS: Final = 300
+
+
+class Observed(NamedTuple):
+    """What was remembered of one session: the project, and how many records are new or changed."""
+
+    project: str
+    session_id: str
+    records: int
+
+
+async def observe(
+    store: MemoryStore, given: JsonObject | Path, *, project_path: str | None = None
+) -> Observed:
+    """Remember what a session did; observing it again replaces what was known of it.
+
+    Args:
+        given: A transcript's file, or what a hook of the client was handed: `PostToolUse` is one
+            observation, `Stop` reads the transcript so far, `SessionEnd` all of it.
+        project_path: Instead of the folder that the transcript or the hook names.
+
+    Raises:
+        TranscriptError: The file is no transcript, or the object of no hook that is known.
+    """
+    if is_object(given):
+        return await _observe_hook(store, given, project_path)
+    assert isinstance(given, Path)
+    read = read_transcript(given, partial=True)
+    return await _observe_transcript(store, read, given.stem, project_path, is_ended=True)
+
+
+async def learn(
+    store: MemoryStore, text: str, *, project_path: str, confidence: float = 0.8, domain: str = ""
+) -> str:
+    """Remember a learning of a project; learning it again changes how sure it is. Returns its id."""
+    name = blake2b(normal_text(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    record = MemoryRecord(
+        text=text,
+        kind="learnings",
+        id=f"learning:{name}",
+        namespace=find_project(project_path),
+        metadata=LearningMetadata(confidence=confidence, domain=domain or None),
+    )
+    [done] = await store.remember([record])
+    return done.id
+
+
+async def _observe_hook(store: MemoryStore, told: JsonObject, project_path: str | None) -> Observed:
+    event, session = told.get("hook_event_name"), str(told.get("session_id") or "")
+    if event not in HOOKS or not session:
+        raise TranscriptError(
+            source="The report of a hook",
+            reason=f"its event is {event!r}, or it names no session",
+            remedy=f"Pass the JSON of {', '.join(HOOKS)}, or a transcript's file.",
+        )
+    folder = project_path or str(told.get("cwd") or os.getcwd())
+    if str(event).startswith("PostToolUse"):
+        project, arguments = find_project(folder), told.get("tool_input")
+        said = _text_of(told.get("tool_response", told.get("error", "")))
+        found = _observation(
+            str(told.get("tool_name") or "tool"),
+            arguments if is_object(arguments) else {},
+            error=said if event == "PostToolUseFailure" else None,
+            key=str(told.get("tool_use_id") or said),
+        )
+        records = [_record(found, project, session, None)] if found else []
+        return Observed(project, session, await _keep(store, records))
+    path = Path(str(told.get("transcript_path") or ""))
+    read = read_transcript(path, format="claude_code", partial=True)
+    return await _observe_transcript(store, read, session, folder, is_ended=event == "SessionEnd")
+
+
+async def _observe_transcript(
+    store: MemoryStore,
+    read: ReadTranscript,
+    name: str,
+    project_path: str | None,
+    *,
+    is_ended: bool,
+) -> Observed:
+    about: Mapping[str, Any] = read.metadata or {}
+    session = str(about.get("session_id") or name)
+    project = find_project(project_path or str(about.get("cwd") or os.getcwd()))
+    records = records_of(read, project, session, is_ended=is_ended)
+    return Observed(project, session, await _keep(store, records))
+
+
+async def _keep(store: MemoryStore, records: list[MemoryRecord]) -> int:
+    done = await store.remember(records)
+    return sum(one.outcome != "duplicate" for one in done)
+
+
+def records_of(
+    read: ReadTranscript, project: str, session: str, *, is_ended: bool
+) -> list[MemoryRecord]:
+    """Return the session as one record, and an observation for each file edited and call failed."""
+    found: dict[str, MemoryRecord] = {}
+    calls: dict[str, ToolCall] = {}
+    asked, answer, failures, paths = "", "", list[str](), dict[str, None]()
+    first = last = None
+    folders = (str((read.metadata or {}).get("cwd") or project), project)
+    for event in read.events:
+        first, last = first or event.created_at, event.created_at or last
+        if event.type == "user" and _is_request(event):
+            asked = asked or event.text
+        answer = event.text if event.type == "assistant" and event.text.strip() else answer
+        for part in event.parts:
+            if isinstance(part, ToolCall):
+                calls[part.call_id] = part
+            if not isinstance(part, ToolResult) or part.call_id not in calls:
+                continue
+            call = calls[part.call_id]
+            error = part.text if part.is_error else None
+            told = _observation(call.name, call.arguments, error=error, key=call.call_id)
+            if told is None:
+                continue
+            told = told._replace(path=_relative(told.path, folders))
+            record = _record(told, project, session, event.created_at)
+            found.pop(record.id, None)
+            found[record.id] = record
+            if error is not None:
+                failures.append(record.id)
+            else:
+                paths[told.path] = None
+    for name in failures[:-_MOST_FAILURES]:
+        found.pop(name, None)
+    if not asked:
+        return list(found.values())
+    title = str((read.metadata or {}).get("title") or "") or _first_line(asked, _TITLE_CHARS)
+    summary = MemoryRecord(
+        text=_first_line(answer or asked, _TEXT_CHARS),
+        kind="sessions",
+        id=f"session:{session}",
+        namespace=project,
+        session_id=session,
+        created_at=last,
+        metadata=SessionMetadata(
+            title=title, started_at=first, ended_at=last if is_ended else None, paths=tuple(paths)
+        ),
+    )
+    return [summary, *found.values()]
+
+
+def _is_request(event: SessionEvent) -> bool:
+    """Whether the user said it, and not the client in the user's place."""
+    return event.origin == "user" and not event.text.lstrip().startswith(("<", "Caveat:"))
+
+
+class _Seen(NamedTuple):
+    """An observation: its name within the session, and what is kept of it."""
+
+    name: str
+    text: str
+    path: str
+    kind: str
+
+
+def _observation(
+    tool: str, arguments: Mapping[str, Json], *, error: str | None, key: str
+) -> _Seen | None:
+    """Return what is kept of a call: of an edit, or of one that failed; `None`: nothing."""
+    path = next((one for name in _PATHS if isinstance(one := arguments.get(name), str)), "")
+    if error is not None:
+        what = arguments.get("command") or path or arguments.get("pattern") or ""
+        lines = [line for line in error.splitlines() if line.strip()]
+        said = (
+            f"{tool} failed: {_first_line(str(what), _TITLE_CHARS)}: {lines[-1] if lines else ''}"
+        )
+        return _Seen(f"failed:{key}", said[:_TEXT_CHARS], path, "failure")
+    if path and any(name in arguments for name in _WRITES):
+        return _Seen(f"edited:{path}", f"Edited {os.path.basename(path)}", path, "edit")
+    return None
+
+
+def _record(seen: _Seen, project: str, session: str, at: datetime | None) -> MemoryRecord:
+    paths = (seen.path,) if seen.path else ()
+    return MemoryRecord(
+        text=seen.text,
+        kind="observations",
+        id=f"{session}:{seen.name}",
+        namespace=project,
+        session_id=session,
+        created_at=at,
+        metadata=ObservationMetadata(observation_type=seen.kind, paths=paths),
+    )
+
+
+def _relative(path: str, folders: tuple[str, ...]) -> str:
+    """Return a path as it is seen from the first of these folders that it lies in."""
+    inside = (one for one in folders if path.startswith(one.rstrip(os.sep) + os.sep))
+    folder = next(inside, None)
+    return path if folder is None else os.path.relpath(path, folder)
+
+
+def _first_line(text: str, most: int) -> str:
+    line = next((line.strip(" #*:") for line in text.splitlines() if line.strip(" #*:")), "")
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _text_of(value: Json) -> str:
+    if is_object(value):
+        return next(
+            (one for name in ("stderr", "error") if (one := str(value.get(name) or ""))), ""
+        )
+    return str(value or "")

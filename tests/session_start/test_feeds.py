@@ -1,0 +1,290 @@
+"""What fills project memory: transcripts, hooks, sources, learnings; each safe to run twice."""
+
+import json
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_assembler.errors import ConfigurationError, TranscriptError
+from context_assembler.memory import MemoryFilters, MemoryRecord, open_memory
+from context_assembler.memory.kinds import ChangedFunctionMetadata, SessionMetadata
+from context_assembler.session_start import SessionStart, find_project, index_code, learn, observe
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    return folder
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Any]:
+    async with open_memory(f"sqlite:{tmp_path}/memory.db") as opened:
+        yield opened
+
+
+def git(folder: Path, *words: str) -> None:
+    settings = ("user.name=n", "user.email=e@example.com", "commit.gpgsign=false")
+    given = [word for one in settings for word in ("-c", one)]
+    subprocess.run(["git", "-C", str(folder), *given, *words], check=True, capture_output=True)
+
+
+def commit(folder: Path, subject: str, sources: Mapping[str, str]) -> None:
+    for name, text in sources.items():
+        (folder / name).write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", subject)
+
+
+async def records(store: Any, kind: str) -> list[MemoryRecord]:
+    found: list[MemoryRecord] = await store.list_records(
+        limit=100, filters=MemoryFilters(kinds=(kind,))
+    )
+    return found
+
+
+async def changes(store: Any) -> dict[str, tuple[str | None, str]]:
+    """Return change and text of each function that is remembered."""
+    found = dict[str, tuple[str | None, str]]()
+    for record in await records(store, "changed_functions"):
+        assert isinstance(record.metadata, ChangedFunctionMetadata)
+        found[f"{record.metadata.path}:{record.metadata.name}"] = (
+            record.metadata.change,
+            record.text,
+        )
+    return found
+
+
+# ---- code ----
+
+PYTHON = """class Cart:
+    def add(self, item, *, count: int = 1):
+        return item
+
+    async def total(self):
+        return 0
+
+
+def load(path):
+    return path
+"""
+SCRIPT = """export class Cart<T> {
+  total = (rate: number) => rate * 2;
+  async add(item: T): Promise<void> { this.items.push(item); }
+}
+export const load = async (path: string) => path;
+function* walk(node: Node) { yield node; }
+"""
+
+
+async def test_functions_of_python_and_typescript_are_found_with_their_commit(
+    store: Any, project: Path
+) -> None:
+    commit(project, "Begin the cart", {"cart.py": PYTHON, "cart.ts": SCRIPT, "notes.md": "# x"})
+
+    indexed = await index_code(store, str(project))
+
+    found = await changes(store)
+    assert set(found) == {
+        "cart.py:Cart.add",
+        "cart.py:Cart.total",
+        "cart.py:load",
+        "cart.ts:Cart.total",
+        "cart.ts:Cart.add",
+        "cart.ts:load",
+        "cart.ts:walk",
+    }
+    assert set(found.values()) == {("added", "Begin the cart")}
+    assert (indexed.commits, indexed.functions, indexed.unread) == (1, 7, {})
+    [add] = [r for r in await records(store, "changed_functions") if r.id == "cart.py:Cart.add"]
+    assert isinstance(add.metadata, ChangedFunctionMetadata)
+    assert add.metadata.signature == "Cart.add(self, item, *, count: int=1)"
+    assert add.metadata.start_line == 2
+
+
+async def test_only_what_changed_since_is_read_and_twice_adds_nothing(
+    store: Any, project: Path
+) -> None:
+    commit(project, "Begin", {"cart.py": PYTHON})
+    await index_code(store, str(project))
+    commit(project, "Count items", {"cart.py": PYTHON.replace("return item", "return [item]")})
+    (project / "cart.py").write_text(
+        (project / "cart.py").read_text().replace("def load(path):\n    return path\n", "")
+    )
+
+    first, second = await index_code(store, str(project)), await index_code(store, str(project))
+
+    found = await changes(store)
+    assert found["cart.py:Cart.add"] == ("modified", "Count items")
+    assert found["cart.py:load"] == ("deleted", "not committed yet")
+    assert found["cart.py:Cart.total"] == ("added", "Begin")
+    assert (first.commits, second.commits) == (1, 0)
+    assert len(found) == 3
+
+
+async def test_a_history_that_was_rewritten_is_indexed_anew(store: Any, project: Path) -> None:
+    commit(project, "Begin", {"cart.py": PYTHON})
+    await index_code(store, str(project))
+    git(project, "commit", "-q", "--amend", "-m", "Begin again")
+    git(project, "reflog", "expire", "--expire=now", "--all")
+    git(project, "gc", "-q", "--prune=now")
+
+    indexed = await index_code(store, str(project))
+
+    assert indexed.commits == 1
+    assert set((await changes(store)).values()) == {("added", "Begin again")}
+
+
+async def test_sources_that_cannot_be_parsed_are_named(store: Any, project: Path) -> None:
+    commit(project, "Odd", {"broken.py": "def f(:", "fine.py": "def g(): pass", "nul.py": "\0"})
+
+    indexed = await index_code(store, str(project))
+
+    assert set(indexed.unread) == {"broken.py", "nul.py"}
+    assert set(await changes(store)) == {"fine.py:g"}
+
+
+async def test_a_folder_without_a_repository_is_refused(store: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="git says"):
+        await index_code(store, str(tmp_path))
+
+
+# ---- transcripts and hooks ----
+
+
+def row(number: int, role: str, content: Any, **fields: Any) -> dict[str, Any]:
+    return {
+        "type": role,
+        "uuid": f"u{number}",
+        "parentUuid": f"u{number - 1}" if number else None,
+        "sessionId": "s1",
+        "cwd": "/src/shop",
+        "timestamp": f"2026-11-01T10:0{number}:00Z",
+        "message": {"role": role, "content": content},
+        **fields,
+    }
+
+
+def transcript(folder: Path, *, rows: int = 6) -> Path:
+    edit = {"file_path": "/src/shop/cart.py", "old_string": "a", "new_string": "b"}
+    told = [
+        row(0, "user", "Make the cart keep its items.\nIt forgets them."),
+        row(1, "assistant", [{"type": "tool_use", "id": "t1", "name": "Edit", "input": edit}]),
+        row(2, "user", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]),
+        row(
+            3,
+            "assistant",
+            [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "pytest -q"}}],
+        ),
+        row(
+            4,
+            "user",
+            [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t2",
+                    "is_error": True,
+                    "content": "E  x\n1 failed with token sk-ant-api03-" + "aB3" * 31,
+                }
+            ],
+        ),
+        row(5, "assistant", [{"type": "text", "text": "The cart keeps its items now."}]),
+    ]
+    path = folder / "s1.jsonl"
+    path.write_text("\n".join(json.dumps(one) for one in told[:rows]) + "\n")
+    return path
+
+
+async def test_a_transcript_is_one_session_its_edits_and_its_failures(
+    store: Any, tmp_path: Path
+) -> None:
+    path = transcript(tmp_path)
+
+    first = await observe(store, path, project_path=str(tmp_path))
+    second = await observe(store, path, project_path=str(tmp_path))
+
+    assert first == second
+    [session] = await records(store, "sessions")
+    assert isinstance(session.metadata, SessionMetadata)
+    assert session.metadata.title == "Make the cart keep its items."
+    assert session.metadata.paths == ("cart.py",)
+    assert session.metadata.ended_at == session.created_at
+    assert session.text == "The cart keeps its items now."
+    seen = {one.text: one for one in await records(store, "observations")}
+    assert "Edited cart.py" in seen
+    [failure] = [text for text in seen if text.startswith("Bash failed: pytest -q")]
+    assert "aB3aB3" not in failure
+    context = await SessionStart(store).build(str(tmp_path))
+    assert context.layers.keys() == {"sessions", "observations"}
+
+
+async def test_a_session_that_goes_on_is_listed_once_it_ends(store: Any, tmp_path: Path) -> None:
+    hook: dict[str, Any] = {"session_id": "s1", "cwd": str(tmp_path)}
+    hook["transcript_path"] = str(transcript(tmp_path, rows=3))
+
+    await observe(store, {**hook, "hook_event_name": "Stop"})
+    during = await SessionStart(store).build(str(tmp_path))
+    transcript(tmp_path)
+    await observe(store, {**hook, "hook_event_name": "SessionEnd", "reason": "exit"})
+    after = await SessionStart(store).build(str(tmp_path))
+
+    assert "sessions" not in during.layers
+    assert "The cart keeps its items now" in after.text
+    assert len(await records(store, "sessions")) == 1
+
+
+async def test_a_tool_that_a_hook_reports_is_what_the_transcript_says_later(
+    store: Any, tmp_path: Path
+) -> None:
+    told = {
+        "hook_event_name": "PostToolUse",
+        "session_id": "s1",
+        "cwd": "/src/shop",
+        "tool_name": "Edit",
+        "tool_use_id": "t1",
+        "tool_input": {"file_path": "/src/shop/cart.py", "new_string": "b"},
+        "tool_response": {"ok": True},
+    }
+    await observe(store, told, project_path=str(tmp_path))
+    await observe(store, {**told, "tool_name": "Read", "tool_input": {"file_path": "x"}})
+    await observe(store, transcript(tmp_path), project_path=str(tmp_path))
+
+    edits = [one for one in await records(store, "observations") if "Edited" in one.text]
+    assert [one.text for one in edits] == ["Edited cart.py"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{}, {"hook_event_name": "Stop"}, {"hook_event_name": "Notification", "session_id": "s"}],
+)
+async def test_what_is_no_report_is_refused(store: Any, told: Any) -> None:
+    with pytest.raises(TranscriptError, match="report of a hook"):
+        await observe(store, told)
+
+
+async def test_a_learning_learnt_again_changes_how_sure_it_is(store: Any, tmp_path: Path) -> None:
+    first = await learn(store, "Prices are integers.", project_path=str(tmp_path), confidence=0.4)
+    second = await learn(store, "prices  are integers.", project_path=str(tmp_path), confidence=1.0)
+
+    assert first == second
+    [learning] = await records(store, "learnings")
+    assert learning.namespace == find_project(str(tmp_path))
+    assert "(100% sure" in (await SessionStart(store).build(str(tmp_path))).text
+
+
+async def test_recorded_sessions_are_observed(corpus: Path, store: Any, tmp_path: Path) -> None:
+    paths = sorted((corpus / "trajectories" / "claude_code" / "cli").glob("*.jsonl"))
+    for path in paths:
+        await observe(store, path, project_path=str(tmp_path))
+
+    context = await SessionStart(store).build(str(tmp_path))
+
+    assert context.tokens <= context.budget_tokens
+    days = [line[2:12] for line in context.text.splitlines() if line.startswith("- 20")]
+    sessions = days[: len(days) - context.text.split("## Observations")[1].count("\n- ")]
+    assert sessions == sorted(sessions, reverse=True)
