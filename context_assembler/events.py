@@ -502,7 +502,7 @@ def event_of(
         event_type = "user"
     try:
         made_by: dict[str, Any] = {**body.get("made_by", {})}
-        if usage := made_by.get("usage"):
+        if (usage := made_by.get("usage")) is not None:
             made_by["usage"] = Usage(**usage)
         covers: dict[str, Any] = {**body.get("covers", {})}
         if covers:

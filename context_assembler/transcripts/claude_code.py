@@ -179,10 +179,10 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
         if answers and answers <= calls and not answers & answered:
             answered |= answers
             chain.add(row.uuid)
-        elif row.fields.get("isMeta") and row.fields.get("sourceToolUseID") in calls:
+        elif row.fields.get("isMeta") and as_text(row.fields.get("sourceToolUseID")) in calls:
             chain.add(row.uuid)
     for row in rows:
-        hangs = not row.is_said and row.fields.get("parentUuid") in chain
+        hangs = not row.is_said and as_text(row.fields.get("parentUuid")) in chain
         if not row.uuid or row.uuid in chain or hangs:
             yield row
         elif row.is_said or row.kind in _TEXTS:

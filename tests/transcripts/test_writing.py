@@ -16,6 +16,7 @@ from context_assembler import (
     tool_result_event,
     user_event,
 )
+from context_assembler.events import Usage
 from context_assembler.transcripts import FORMATS, read_transcript, write_transcript
 
 WRITTEN = [name for name, known in FORMATS.items() if known.write]
@@ -66,3 +67,14 @@ def test_what_is_written_is_recognised_and_written_again_alike(
 
     assert read._replace(format=name) == read_transcript(written, format=name)
     assert write_transcript(read.events, format=name) == written
+
+
+def test_usage_of_nothing_is_written_and_read() -> None:
+    reply = {"role": "assistant", "model": "claude-opus-5-5", "content": [], "usage": {"odd": 1}}
+    rows = [{"type": "assistant", "uuid": "a", "sessionId": "s", "message": reply}]
+
+    [event] = read_transcript(rows).events
+
+    assert event.made_by
+    assert event.made_by.usage == Usage()
+    assert read_transcript(write_transcript([event], format="claude_code")).events[0].parts == ()
