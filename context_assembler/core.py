@@ -76,6 +76,13 @@ _NO_ROOM: Final = ReportEntry(
     reason="There is no room for what was recalled next to what may not be dropped.",
     rule="memory.no_room",
 )
+_WAIT: Final = ReportEntry(
+    "note",
+    "notes",
+    "dropped",
+    reason="A tool of the provider's own is at work: until it has answered, only results are taken.",
+    rule="note.waits",
+)
 
 
 class Inputs(NamedTuple):
@@ -417,6 +424,7 @@ class _Live:
             on_refusal=inputs.on_refusal,
             tools_after_seq=self._tools_after_seq,
             provider=self.provider,
+            flaw_of=getattr(self.module, "find_flaw", None),
             accepts_prefill=bool(inputs.limits.supports("prefill")),
         )
         self.timeline = Timeline(self._rules)
@@ -574,6 +582,10 @@ class _Live:
         # 3. System prompt and tools.
         request, room = self.prepare(inputs)
         # 4. The lines of this call, and the cut.
+        self._close(inputs.head)
+        if self.timeline.is_pending and inputs.notes:
+            told = (e for e in inputs.entries if e.kind != "memory" and e.rule != "note")
+            inputs = inputs._replace(notes=(), entries=(*told, _WAIT))
         cut = self._cut(inputs, room)
         # 5. Turns, rendered.
         if request is not self._request:
@@ -710,7 +722,6 @@ class _Live:
 
     def _cut(self, inputs: Inputs, room: int) -> Cut | None:
         """Add what this call alone sends, and find the cut."""
-        self._close(inputs.head)
         timeline, history = self.timeline, self.history
         if inputs.notes:
             shown = map(timeline.note_at, timeline.note_lines)
@@ -751,6 +762,7 @@ class _Live:
         """Add what is new to the wire, or render all that is kept; return the turns of this call alone."""
         cut_id = cut.id if cut is not None else 0
         timeline, settled = self.timeline, self.timeline.settled
+        kept = [(0, len(timeline.kinds))] if cut is None else cut.kept
         shortened = {} if cut is None else {line: s.parts for line, s in cut.shortened.items()}
         if self._mark is not None and cut_id == self.cut_id:
             mark, left, self.stale_tokens = self._mark
@@ -762,17 +774,15 @@ class _Live:
             if self.wire is None:
                 assert self._request is not None
                 self.wire = self.module.Wire(self._request)
-                kept = [(0, settled)] if cut is None else cut.kept
-                lines = [n for first, end in kept for n in range(first, min(end, settled))]
-            else:
-                lines = list(range(self.rendered, settled))
+            begin = self.rendered
+            lines = [n for at, end in kept for n in range(max(at, begin), min(end, settled))]
             if self._add(lines, cut, shortened, self.turns):
                 self.cut_id, self.rendered = cut_id, settled
                 self.settled_messages = len(self.wire.messages)
                 self._mark = self.wire.mark(), len(self.left), self.stale_tokens
                 tail: list[Turn] = []
-                end = range(settled, len(timeline.kinds))
-                if self._add(end, cut, shortened, tail):
+                lines = [n for at, end in kept for n in range(max(at, settled), end)]
+                if self._add(lines, cut, shortened, tail):
                     return tail
             # What was added goes on from reasoning that cannot be sent.
             self._forget_wire(stale_seq=self.stale_seq)

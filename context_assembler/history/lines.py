@@ -7,7 +7,7 @@ where calls and results do not follow each other one by one, or an event holds s
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from operator import is_, itemgetter, mul
@@ -112,6 +112,7 @@ class Rules(NamedTuple):
         on_refusal: What is sent of a reply that its provider refused to give; see `SafetySettings`.
         tools_after_seq: Notes about changed tools up to this event are not sent.
         provider: Who the request goes to; `None`: anyone.
+        flaw_of: Says why that provider would refuse a block of its own; `None`: it would not.
         accepts_prefill: Whether the history may end on the assistant.
         takes_lead: Whether leading system events are the session's own system prompt.
     """
@@ -130,6 +131,7 @@ class Rules(NamedTuple):
     on_refusal: str = "replace"
     tools_after_seq: int = 0
     provider: str | None = None
+    flaw_of: Callable[[JsonObject], str | None] | None = None
     accepts_prefill: bool = False
     takes_lead: bool = True
 
@@ -191,9 +193,11 @@ class Timeline:
         self._own: dict[int, Parts] = {}  # by event, what is sent instead of its parts
         self._missing: dict[str, list[int]] = {}  # by call, the lines of results made up for it
         self._orphans: dict[str, list[_Answer]] = {}
-        self._moved: set[tuple[int, str]] = set()  # results that went to calls further up
-        # Of a provider's own calls: left out, left out before the newest events came, answered.
+        self._moved: dict[tuple[int, str], int] = {}  # results that went to calls further up
+        # Of a provider's own calls: left out, left out before the newest events came, answered;
+        # answered later or at work, at work.
         self._unanswered, self._given_up, self._served = set[str](), set[str](), set[str]()
+        self._awaited, self._pending = set[str](), set[str]()
         self._clock_at: float | None = None
         self._before_tail: tuple[Any, ...] = ()
 
@@ -243,6 +247,10 @@ class Timeline:
                     self._letters[place] = _ODD | _TOOLS
         self._correct(at)
         self._given_up = {*self._unanswered}
+        if self._pending:
+            answered, pending = self._answered_later(at, self._pending)
+            self.is_late |= not self._pending - answered <= (pending or set())
+            self._pending = pending or set()
         self._take(is_closing=False)
 
     def _begin(
@@ -499,7 +507,8 @@ class Timeline:
         parts: Parts = body["parts"]
         is_refused = self._is_refused(at)
         if is_refused:
-            parts = parts_of_refusal(body, log, policy=rules.on_refusal)
+            answers = [part for part in parts if server_id(part) in self._awaited]
+            parts = [*answers, *parts_of_refusal(body, log, policy=rules.on_refusal)]
         if parts or not is_refused:
             objection = rules.objection(seq) if kind & SIGNED else None
             keeps = rules.keeps_thoughts is not None and rules.keeps_thoughts(body)
@@ -527,7 +536,6 @@ class Timeline:
             else:
                 break
             stop += 1
-        waits = self._pair_server_calls(members, before, stop, is_closing=is_closing)
         calls = [part for _, parts in members for part in parts if part["type"] == "tool_call"]
         answers = list[_Answer | None]()
         for call in calls:
@@ -535,7 +543,8 @@ class Timeline:
             answers.append(next(own, None))
             if answers[-1] is not None:
                 results.remove(answers[-1])
-        if stop == end and not is_closing and (waits or not calls or None in answers):
+        waits = stop == end and not is_closing and (not calls or None in answers)
+        if waits or self._pair_server_calls(members, stop, is_closing=is_closing):
             del self.log[logged:]
             return at
         for place, part in results:
@@ -596,54 +605,95 @@ class Timeline:
         return bool(before == now) if before and now else not is_answered
 
     def _pair_server_calls(
-        self, members: list[tuple[int, Parts]], before: int, stop: int, *, is_closing: bool
+        self, members: list[tuple[int, Parts]], stop: int, *, is_closing: bool
     ) -> bool:
-        """Leave out a provider's own calls that nobody answered, and answers without a call.
+        """Leave out a provider's own calls that nobody answers, and answers without a call.
 
-        The next reply may answer: a turn that paused goes on there. At the end of the history the
-        provider that is asked goes on from its own calls. Returns whether that is still open.
+        At the end of the history the provider that is asked goes on from its own calls. Returns
+        whether the next event decides.
         """
         said = [part for _, parts in members for part in parts]
         if not any(map(server_id, said)):
             return False
-        earlier = self.rules.body(self._seqs[before])["parts"] if before >= 0 else ()
-        asked, answered, odd = pair_server_calls(said, earlier, done=self._served)
-        unanswered, is_end = asked - answered, stop == len(self._letters)
-        self._served |= set() if is_end else answered
-        if unanswered and is_end:
-            unanswered -= (
-                pair_server_calls(said, of=self.rules.provider)[0] if is_closing else asked
-            )
-        elif unanswered:
-            unanswered -= self._answered_next(stop, said)
-        loose = unanswered.union(map(server_id, odd))
-        self.is_late |= bool(loose & self._given_up)
-        self._unanswered |= unanswered
-        odd += [part for part in said if server_id(part) in unanswered]
+        asked, answered, odd = self._paired(said, self._awaited)
+        unanswered = {name: part for name, part in asked.items() if name not in answered}
+        own = {n for n, p in unanswered.items() if self.rules.provider in (None, p["provider"])}
+        sound = {name for name, part in unanswered.items() if not self._is_flawed(part)}
+        later, pending = self._answered_later(stop, sound)
+        if pending is None and not is_closing:
+            return True
+        pending = (pending or set()) & own
+        self._served |= answered
+        self._pending |= pending
+        self._awaited = self._awaited - answered | later | pending
+        lost = unanswered.keys() - later - pending
+        self.is_late |= bool(lost.union(map(server_id, odd)) & self._given_up)
+        self._unanswered |= lost
+        odd += map(unanswered.__getitem__, lost)
         for at, (place, parts) in enumerate(members):
             kept = [part for part in parts if not any(part is one for one in odd)]
             if len(kept) < len(parts):
                 self._note(place, "repaired" if kept else "dropped", "server_call", _SERVER)
                 members[at] = place, kept
-        return bool(asked - answered) and is_end
+        return False
 
-    def _answered_next(self, stop: int, said: Parts) -> set[str]:
-        """Return which of a provider's own calls the next reply answers; it is moved to `stop`."""
-        at = stop
-        while at < len(self._letters) and self._number(at) in (USER, NOTE, SYSTEM):
-            at += 1
-        if at == len(self._letters) or self._number(at) != ASSISTANT:
-            return set()
-        following = self.rules.body(self._seqs[at])["parts"]
-        asked, answered, _ = pair_server_calls(following, said, done=self._served)
-        if answered - asked and at > stop:
-            self._note(at, "repaired", "server_call", _PARTED)
-            for column in (self._letters, self._kinds, self._links, self._seqs, self._tokens):
-                column.insert(stop, column.pop(at))
-            self._created.insert(stop, self._created.pop(at))
-            moved = {place: place + 1 for place in range(stop, at)} | {at: stop}
-            self._own = {moved.get(place, place): own for place, own in self._own.items()}
-        return answered - asked
+    def _answered_later(self, at: int, asked: Collection[str]) -> tuple[set[str], set[str] | None]:
+        """Return which of a provider's own calls later replies answer, and which they yet may.
+
+        `None`: the next event decides about that.
+
+        A turn goes on over any number of replies with results for their calls. If something else
+        stands before a reply with an answer, that reply and its results are moved in front of it.
+        """
+        answered, waiting, end = set[str](), {*asked}, len(self._letters)
+        while waiting:
+            behind = at
+            while at < end and self._number(at) in (USER, NOTE, SYSTEM):
+                at += 1
+            if at == end:
+                return answered, waiting if at == behind else set()
+            first = last = at  # to behind the last reply with an answer
+            while at < end and self._number(at) in (ASSISTANT, TOOL_CALL):
+                parts = self.rules.body(self._seqs[at])["parts"]
+                again, over, _ = self._paired(parts, waiting)
+                at += 1
+                last = at if over & waiting else last
+                answered |= over & waiting
+                waiting -= again.keys() | over  # a call that is asked again is another one
+            replied = at
+            while at < end and self._number(at) == TOOL_RESULT:
+                at += 1
+            if last > first > behind:
+                self._note(first, "repaired", "server_call", _PARTED)
+                last = at if last == replied else last
+                self._move(first, last, behind)
+                at = behind + last - first
+            elif first > behind or at == first:
+                break
+            elif waiting and at == end:
+                return answered, waiting if self._kinds[replied - 1] & HAS_CALLS else None
+        return answered, set()
+
+    def _paired(
+        self, parts: Parts, awaited: set[str]
+    ) -> tuple[dict[str, JsonObject], set[str], list[JsonObject]]:
+        flawed = {server_id(part) for part in parts if self._is_flawed(part)}
+        return pair_server_calls(parts, awaited - flawed, done=self._served)
+
+    def _is_flawed(self, part: JsonObject) -> bool:
+        """Whether the provider that is asked would refuse this block of its own."""
+        flaw_of, is_own = self.rules.flaw_of, part.get("provider") == self.rules.provider
+        is_block = is_own and part["type"] == "opaque"
+        return is_block and flaw_of is not None and flaw_of(part["block"]) is not None
+
+    def _move(self, first: int, end: int, to: int) -> None:
+        """Move events in front of others."""
+        columns = self._letters, self._kinds, self._links, self._seqs, self._tokens, self._created
+        for column in columns:
+            moved: Any = column
+            moved[to:end] = moved[first:end] + moved[to:first]
+        places = dict(zip((*range(first, end), *range(to, first)), range(to, end), strict=True))
+        self._own = {places.get(place, place): own for place, own in self._own.items()}
 
     def _put_exchange(
         self, members: Sequence[tuple[int, Parts]], calls: Parts, answers: list[_Answer | None]
@@ -696,7 +746,7 @@ class Timeline:
         if at < self.handed:
             self.is_late = True
             return
-        self._moved.add((place, name))
+        self._moved[place, name] = at
         line = self._result_line(place, result)
         self.kinds[at], self.tokens[at], self.seqs[at] = line.kind, line.tokens, line.seq
         self.parts.pop(at)
@@ -719,7 +769,9 @@ class Timeline:
     def close(self) -> None:
         """Add the lines that the history ends with until more is said; `reopen` takes them off."""
         self.is_closed, orphans = True, {name: [*held] for name, held in self._orphans.items()}
-        self._before_tail = self._clock_at, self.has_opened, len(self.log), orphans
+        server_calls = self._unanswered, self._served, self._awaited, self._pending
+        kept = [{*ids} for ids in server_calls]
+        self._before_tail = self._clock_at, self.has_opened, len(self.log), orphans, kept
         if self._taken < len(self._letters):
             self._take(is_closing=True)
         backwards = range(len(self.kinds) - 1, -1, -1)
@@ -735,8 +787,10 @@ class Timeline:
         self._cut_off(self.settled)
         # A reply that opened the history put a turn of the user before the lines that stay.
         self.is_late = is_late or (self.settled > 0 and self.has_opened != self._before_tail[1])
-        self._clock_at, self.has_opened, logged, self._orphans = self._before_tail
+        self._clock_at, self.has_opened, logged, self._orphans, server_calls = self._before_tail
+        self._unanswered, self._served, self._awaited, self._pending = server_calls
         del self.log[logged:]
+        self._moved = {one: line for one, line in self._moved.items() if line < self.settled}
         for lines in self._missing.values():
             while lines and lines[-1] >= self.settled:
                 lines.pop()
@@ -748,7 +802,7 @@ class Timeline:
             at -= 1
         while 0 < at < end and self._is_aside(at):
             at += 1
-        before = self._cut_off(at or end)
+        before = self._cut_off(max(at or end, self.settled))
         for note in notes:
             self.put_note(*note)
         for line in before:
@@ -765,6 +819,11 @@ class Timeline:
         own = self.parts.get(line)
         return self.rules.body(self.seqs[line])["parts"] if own is None else own
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the provider that is asked goes on from a call of its own that it runs."""
+        return bool(self._pending)
+
     def _is_aside(self, line: int) -> bool:
         """Whether the line is an instruction or a note, and not said by anybody."""
         number = self.kinds[line] & KIND_MASK
@@ -780,17 +839,18 @@ class Timeline:
     def _goes_on(self, last: int) -> bool:
         """Whether the model goes on from a reply at the end of the history.
 
-        A reply with signed reasoning is nothing to go on from: a model that may not think just then
+        It does from a call that its provider runs, not from a reply in which such a call has run:
+        notes would come between them. A reply with signed reasoning is nothing to go on from: a model that may not think just then
         refuses it. https://github.com/tailcallhq/forgecode/issues/1853 (read 2026-11-27)
         """
-        asked, answered, _ = pair_server_calls(self.parts_at(last), of=self.rules.provider)
-        if asked - answered:
+        if self.is_pending:
             return True
-        is_signed, at = False, last
+        is_sealed, at = False, last
         while at >= 0 and (self._is_reply(at) or self._is_aside(at)):
-            is_signed |= self._is_reply(at) and is_signed_by(self.parts_at(at), self.rules.provider)
+            parts = self.parts_at(at) if self._is_reply(at) else ()
+            is_sealed |= is_signed_by(parts, self.rules.provider) or any(map(server_id, parts))
             at -= 1
-        return self.rules.accepts_prefill and not is_signed
+        return self.rules.accepts_prefill and not is_sealed
 
 
 def scaled(tokens: int, factor: float) -> int:

@@ -141,7 +141,7 @@ def repaired_parts(
 def is_refusal(kind: int, body: Body) -> bool:
     """Whether an event is a reply that its provider refused to give, or broke off for its content.
 
-    One with calls is not: what they asked for may have been done.
+    So is one that ended without a word. One with calls is not: what they asked for may have been done.
     """
     made_by: JsonObject = body.get("made_by") or {}
     stopped: str | None = made_by.get("stop_reason")
@@ -189,37 +189,31 @@ def _refusal_of(call: JsonObject) -> str | None:
 
 
 def pair_server_calls(
-    parts: Parts,
-    earlier: Parts = (),
-    *,
-    done: Collection[str] = (),
-    of: str | None = None,
-) -> tuple[set[str], set[str], list[JsonObject]]:
-    """Return the ids of the server calls in parts, those answered there, and what has no place.
+    parts: Parts, awaited: Collection[str] = (), *, done: Collection[str] = ()
+) -> tuple[dict[str, JsonObject], set[str], list[JsonObject]]:
+    """Return the server calls in parts by id, the ids answered there, and what has no place.
 
     An answer needs its call before it, and a call has one answer.
 
     Args:
-        earlier: The reply before, whose open calls may be answered.
+        awaited: Earlier calls that may be answered.
         done: Calls that were answered before.
-        of: The provider whose calls count; `None`: anyone's.
 
     Source:
         https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools (read 2026-11-27):
         a turn that paused is continued by sending it back as it is; a result needs its call
         before it.
     """
-    asked, answered, odd = set[str](), set[str](), list[JsonObject]()
-    before, over, _ = pair_server_calls(earlier) if earlier else (asked, answered, odd)
-    waiting = (before - over).difference(done)
+    asked, answered, odd = dict[str, JsonObject](), set[str](), list[JsonObject]()
+    waiting = {*awaited}.difference(done)
     for part in parts:
         if not (name := server_id(part)):
             continue
         if _is_server_call(part):
-            if name in asked or name in done or name in answered:
+            if name in asked or name in answered or name in done:
                 odd.append(part)
-            elif of in (None, part["provider"]):
-                asked.add(name)
+            else:
+                asked[name] = part
                 waiting.add(name)
         elif name in waiting:
             waiting.remove(name)

@@ -293,7 +293,12 @@ _FENCED: Final = (
     "Sent as fenced text of the user: the API takes a system message only after the user's and "
     "before a reply."
 )
-_KEPT: Final = ("_start", "_run", "features", "container", "_known", "_declared")
+_STRAY: Final = wire.Change(
+    "repaired",
+    "content.caller",
+    "A call is sent without its caller: the program that made it is not sent.",
+)
+_KEPT: Final = ("_start", "_run", "features", "container", "_known", "_declared", "_waiting")
 
 # One turn: role, blocks; of a system turn also the blocks as text of the user, and whether it may
 # speak as the system.
@@ -325,7 +330,8 @@ class Wire(wire.GrownWire):
         self._known = {tool.name: tool for tool in request.tools}  # as notes of changes name them
         offered = (*request.tools, *(plan.added if plan else ()))
         self._declared = frozenset(self.names[tool.name] for tool in offered)
-        self._broken: set[str] = set()  # ids of server tools' calls that are sent as text
+        # Ids of server tools' calls: sent without a result so far, sent as text.
+        self._waiting, self._broken = frozenset[str](), set[str]()
         self._takes_system = limits.supports("mid_conversation_system")
         self._trims_end = limits.supports("prefill")
         self._run: tuple[Unit, ...] = ()  # what follows the last reply
@@ -348,6 +354,8 @@ class Wire(wire.GrownWire):
 
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
+        if self._waiting and turn.get("kind") == "marker":
+            return  # between a server tool's call and its result stand results alone
         parts: Any = turn["parts"]
         role = "assistant" if turn["role"] == "assistant" else "user"
         is_shared = len(parts) == 1 and _are_shared(parts)
@@ -444,8 +452,20 @@ class Wire(wire.GrownWire):
             said = list(map(verbatim, own)) or _text_blocks(self.summary_text(turn))
             return "assistant" if own else "user", said, (), False
         # A server tool's call and its result go together: if one is broken, both are sent as text.
-        own = [part["block"] for part in turn["parts"] if _is_ours(part)]
-        self._broken = {_pair_id(block) for block in own if find_flaw(block)} - {""}
+        # A cut may have parted them.
+        waiting, self._broken = {*self._waiting}, set[str]()
+        for block in (part["block"] for part in turn["parts"] if _is_ours(part)):
+            pair_id, kind = _pair_id(block), as_text(block.get("type"))
+            is_call, is_lost = kind.endswith("_tool_use"), pair_id not in waiting
+            if pair_id and (find_flaw(block) or (kind.endswith("_tool_result") and is_lost)):
+                self._broken.add(pair_id)
+            (waiting.add if is_call else waiting.discard)(pair_id)
+        self._waiting = frozenset(waiting - self._broken - {""})
+        # So do a program and the calls that it makes.
+        strays = [p for p in turn["parts"] if _program_of(p) not in (None, *self._waiting)]
+        if strays:
+            self.entries += wire.turn_entries(turn, [_STRAY] * len(strays))
+            turn = {**turn, "parts": [_unbound(p) if p in strays else p for p in turn["parts"]]}
         settled = wire.settle_parts(turn, self._settle, self.entries)
         if turn["role"] == "system":
             return self._system_unit(turn, settled)
@@ -457,6 +477,7 @@ class Wire(wire.GrownWire):
     def _flaw_of(self, block: JsonObject, role: str) -> str | None:
         kind = as_text(block.get("type"))
         is_of_reply = kind in _UNCOUNTED or kind.endswith(("_tool_use", "_tool_result"))
+        is_of_reply = is_of_reply or (kind == "text" and bool(block.get("citations")))
         if flaw := find_flaw(block):
             return flaw
         if _pair_id(block) in self._broken:
@@ -565,17 +586,28 @@ class Wire(wire.GrownWire):
         named = block if block["type"] == "tool_reference" else as_object(block.get("tool"))
         if definition := as_object(named.get("definition")):
             self._declared |= {as_text(definition.get("name"))}
-        elif named.get("type") == "tool_reference":
-            key = "tool_name" if "tool_name" in named else "name"
-            name = as_text(named.get(key))
-            named[key] = self.names.get(name, name)
-            is_open = any(str(tool.get("type")).startswith("mcp") for tool in self.tools)
-            if not is_open and named[key] not in self._declared:
-                did = block["type"].replace("_reference", "").replace("_", " ")
-                reason = f"It is sent as text: the tool {name} is not declared."
+        elif named.get("type") == "tool_reference" and (name := self._undeclared(named)):
+            did = block["type"].replace("_reference", "").replace("_", " ")
+            reason = f"It is sent as text: the tool {name} is not declared."
+            self.report(block["type"], reason, "content.undeclared", "repaired")
+            return _text_blocks(part.get("text") or f"[{did} {name}]")
+        found = as_object(block.get("content"))
+        if references := wire.objects_in(found.get("tool_references")):
+            names = list(map(self._undeclared, references))
+            known = [one for one, name in zip(references, names, strict=True) if name is None]
+            block["content"] = {**found, "tool_references": known}
+            if gone := [name for name in names if name is not None]:
+                reason = f"It is sent without {', '.join(gone)}: no such tool is declared."
                 self.report(block["type"], reason, "content.undeclared", "repaired")
-                return _text_blocks(part.get("text") or f"[{did} {name}]")
         return [block]
+
+    def _undeclared(self, reference: Block) -> str | None:
+        """Return the name of the tool that is named if nobody declares it; else name it as sent."""
+        key = "tool_name" if "tool_name" in reference else "name"
+        name = as_text(reference.get(key))
+        reference[key] = self.names.get(name, name)
+        is_open = any(str(tool.get("type")).startswith("mcp") for tool in self.tools)
+        return None if is_open or reference[key] in self._declared else name
 
     # -- tools --
 
@@ -797,6 +829,17 @@ def _is_ours(part: JsonObject) -> bool:
     return bool(part["type"] == "opaque" and part["provider"] == NAME)
 
 
+def _program_of(part: JsonObject) -> Json:
+    """Return the id of the server call whose program makes a call; `None`: the model makes it."""
+    is_call = part["type"] == "tool_call"
+    return as_object(wire.own_extras(part, NAME).get("caller")).get("tool_id") if is_call else None
+
+
+def _unbound(part: JsonObject) -> JsonObject:
+    own = {key: held for key, held in wire.own_extras(part, NAME).items() if key != "caller"}
+    return {**part, "extras": {**part["extras"], NAME: own}}
+
+
 def _are_shared(parts: Sequence[JsonObject]) -> bool:
     """Whether parts are blocks as they are: plain text."""
     for part in parts:
@@ -979,6 +1022,8 @@ def _join_events(events: Iterable[Block]) -> Block | None:
     blocks: list[tuple[int, Block]] = []
     for event in events:
         place, kind = wire.count_of(event.get("index")), event.get("type")
+        if kind == "message":  # the whole reply, after its stream
+            return event
         if kind == "message_start":
             message = dict(as_object(event.get("message")))
         elif kind == "content_block_start":
@@ -988,8 +1033,6 @@ def _join_events(events: Iterable[Block]) -> Block | None:
             found = (one for at, one in reversed(blocks) if at == event.get("index", at))
             block = next(found, Block())
             for key, said in as_object(event.get("delta")).items():
-        if kind == "message":  # the whole reply, after its stream
-            return event
                 before = block.get(key)
                 if key == "citation":
                     block["citations"] = [*as_list(block.get("citations")), said]

@@ -32,7 +32,7 @@ A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 | A20: {_TOOLS}/tool-search-
 A21: {_BUILD}/vision; {_GITHUB}/BerriAI/litellm/issues/24900 | A23: {_BUILD}/context-windows |
 A22: {_DOCS}/api/errors; {_CODE}/5174 | A27: {_BUILD}/effort | A29: {_BUILD}/compaction |
 A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A32: {_CODE}/4668 |
-A33: {_GITHUB}/Dokploy/mcp/issues/74
+A33: {_GITHUB}/Dokploy/mcp/issues/74 | A34: {_TOOLS}/programmatic-tool-calling
 """)
 """Rule → where it is written."""
 
@@ -119,6 +119,7 @@ class _Sent:
             role = as_object(messages[self.first]).get("role")
             before = as_object(messages[self.first - 1]).get("role") if self.first else None
             replies += role == "assistant" != before
+        self.earlier = messages[: self.first]
         self.messages = list(enumerate(map(as_object, messages[self.first :]), self.first))
         self.turns: list[_Turn] = []
         self.unusual: list[_Block] = []
@@ -141,6 +142,12 @@ class _Sent:
                 self.unusual.append(block)
             if kind != "tool_use" and (inner := anthropic.content_of(body)):
                 self._note_unusual(_blocks_of(inner, f"{block.where}.content"))
+
+    def asks(self, call_id: str) -> bool:
+        """Whether an earlier message, which was checked before, holds the call."""
+        holders = map(as_object, self.earlier)
+        blocks = (block for one in holders for block in wire.objects_in(one.get("content")))
+        return any(block.get("id") == call_id for block in blocks)
 
     def lacks(self, feature: str) -> bool:
         """Whether the model is known to lack the feature."""
@@ -332,10 +339,14 @@ def _calls(s: _Sent) -> Iterator[Row]:
                 if call_id in own or turn.role != "assistant" or not _is_sound_call(body):
                     yield from _call(block, is_twice=call_id in own)
                 own[call_id] = block
+                program = as_text(as_object(body.get("caller")).get("tool_id"))
+                is_odd = program and program not in server_calls and not s.asks(program)
+                yield is_odd, "A34", f"{block.where}.caller", f"there is no call {program!r}"
             elif kind in _SERVER_CALLS:
                 server_calls.add(block.text("id"))
             elif kind != "text" and _is_answer(block):
-                is_lost = block.text("tool_use_id") not in server_calls
+                call_id = block.text("tool_use_id")
+                is_lost = call_id not in server_calls and not s.asks(call_id)
                 yield is_lost, "A4", block.where, "its server_tool_use does not stand before it"
         for call_id in (call_id for call_id in calls if call_id not in answered):
             message = f"call {call_id!r} is not answered in the next message"
@@ -389,8 +400,10 @@ def _references(s: _Sent) -> Iterator[Row]:
         if definition := as_object(held.get("definition")):
             yield from _definition(definition, f"{block.where}.tool.definition")
             offered.add(as_text(definition.get("name")))
-        elif held.get("type") == "tool_reference" and not is_open and not s.first:
-            name = as_text(held.get("tool_name") or held.get("name"))
+        named = [held] if held.get("type") == "tool_reference" else ()
+        found = as_object(block.body.get("content")).get("tool_references")
+        for one in (*named, *wire.objects_in(found)) if not (is_open or s.first) else ():
+            name = as_text(one.get("tool_name") or one.get("name"))
             yield name not in offered, "A20", block.where, f"tool {name!r} is not declared"
 
 

@@ -20,6 +20,7 @@ from context_assembler import (
     ContextOverflowError,
     InMemoryStore,
     SessionEvent,
+    ToolCall,
     ToolSpec,
     assistant_event,
 )
@@ -80,10 +81,20 @@ PAUSED = [
     ),
     *talk("U hi", "A yo", "N note", "S rule"),
 ]
+MIXED = [
+    assistant_event([*PAUSED[0].parts, ToolCall(call_id="c1", name="look")]),
+    assistant_event([ToolCall(call_id="c2", name="look")]),
+    *talk("T[c1] one", "T[c2] two"),
+    PAUSED[1],
+    *talk("U hi"),
+]
 
 
-def test_a_paused_call_goes_on_as_in_a_new_process_whatever_comes_between() -> None:
-    for events in (each for each in product(PAUSED, repeat=3) if PAUSED[0] in each):
+@pytest.mark.parametrize("kinds", [PAUSED, MIXED])
+def test_a_paused_call_goes_on_as_in_a_new_process_whatever_comes_between(
+    kinds: list[SessionEvent],
+) -> None:
+    for events in (each for each in product(kinds, repeat=3) if kinds[0] in each):
         old: ContextAssembler | None = None
         for store in appended(events, [1]):
             old = old or opened(store)

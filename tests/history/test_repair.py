@@ -367,6 +367,34 @@ SERVER: dict[str, tuple[list[SessionEvent], list[int], list[str]]] = {
         [2, 1, 2, 1],
         [],
     ),
+    "over several rounds of the client's calls": (
+        [
+            reply(asked("s1"), CALL),
+            tool_result_event("c1", "one"),
+            reply(call("c2")),
+            tool_result_event("c2", "two"),
+            reply(found("s1"), HERE),
+            NEXT,
+        ],
+        [2, 1, 1, 1, 2, 1],
+        [],
+    ),
+    "waiting for a result of the client's": (
+        [reply(asked("s1"), CALL), tool_result_event("c1", "one")],
+        [2, 1],
+        [],
+    ),
+    "the user speaks while it runs": (
+        [reply(asked("s1"), CALL), tool_result_event("c1", "one"), NEXT],
+        [1, 1, 1],
+        ["server_call"],
+    ),
+    "text between": ([reply(asked("s1")), reply(HERE), reply(found("s1")), NEXT], [1] * 4, []),
+    "two messages stand between": (
+        [reply(asked("s1"), asked("s2")), NEXT, reply(found("s1")), NEXT, reply(found("s2")), NEXT],
+        [2, 1, 1, 1, 1, 1],
+        ["server_call", "server_call"],
+    ),
     "a message stands between": (
         [reply(asked("s1")), NEXT, reply(found("s1"), HERE), NEXT],
         [1, 2, 1, 1],

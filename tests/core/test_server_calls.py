@@ -1,0 +1,144 @@
+"""Calls that Claude's servers run, next to calls of the client's: what goes out until they answer."""
+
+from typing import Any
+
+import pytest
+
+from context_assembler import ContextAssembler, ReportEntry, SessionEvent, ToolCall
+from context_assembler.providers import check_payload
+from tests.core.sessions import OPUS, QUIET, add, assembled, opened, stored
+from tests.history.talk import block, result
+
+SONNET = "claude-sonnet-4-6"  # takes no system message after the history
+ASKED = block("anthropic", type="server_tool_use", id="srvtoolu_1", name="web_search", input={})
+FOUND = block("anthropic", type="web_search_tool_result", tool_use_id="srvtoolu_1", content=[])
+LIMITED: dict[str, Any] = {"max_tokens": 50, "on_overflow": "shorten"}
+
+
+def program(call_id: str) -> ToolCall:
+    caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+    return ToolCall(call_id=call_id, name="look", extras={"anthropic": {"caller": caller}})
+
+
+def said(*parts: Any) -> SessionEvent:
+    return SessionEvent(type="assistant", parts=parts, origin="model")
+
+
+def answer(call_id: str) -> SessionEvent:
+    return SessionEvent(type="tool_result", parts=(result(call_id, "one"),), origin="tool")
+
+
+def blocks_in(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for message in payload["messages"] for one in message["content"]]
+
+
+def rounds(count: int) -> list[SessionEvent]:
+    """Return a turn in which a program calls a tool of the client's so often."""
+    events = [said(ASKED, program("c0")), answer("c0")]
+    for n in range(1, count):
+        events += [said(program(f"c{n}")), answer(f"c{n}")]
+    return events
+
+
+@pytest.mark.parametrize("model", [OPUS, SONNET])
+def test_payloads_grow_while_a_program_calls_and_when_it_has_ended(model: str) -> None:
+    store, before = stored("U go"), list[dict[str, Any]]()
+    assembler = opened(store, **QUIET)
+    for event in (*rounds(4), said(FOUND)):
+        add(store, event)
+        if event.type == "assistant":
+            continue  # its call has no result yet
+        context = assembler.assemble_sync("s", model=model, cache="off")
+        sent = context.to_request()["messages"]
+        assert context.check().refused == []
+        assert sent[: len(before)] == before
+        before = sent
+
+
+@pytest.mark.parametrize("model", [OPUS, SONNET])
+@pytest.mark.parametrize("events", [[said(ASKED)], rounds(1)], ids=["paused", "mixed"])
+def test_notes_wait_until_a_server_tool_has_answered(
+    model: str, events: list[SessionEvent]
+) -> None:
+    held = assembled("U go", *events, model=model, additional_system_prompt="Be brief.")
+    told = assembled(
+        "U go", *events, said(FOUND), "U b", model=model, additional_system_prompt="Be brief."
+    )
+
+    assert "Be brief." not in str(held.to_request()["messages"])
+    assert "Be brief." in str(told.to_request()["messages"])
+    assert [one.rule for one in waiting(held.report.entries)] == ["note.waits"]
+    assert held.check().refused == told.check().refused == []
+
+
+def waiting(entries: tuple[ReportEntry, ...]) -> list[ReportEntry]:
+    return [entry for entry in entries if entry.kind == "note" and entry.decision == "dropped"]
+
+
+@pytest.mark.parametrize("flaw", ["id", "name", "input"])
+def test_a_paused_call_that_cannot_be_sent_does_not_end_the_payload(flaw: str) -> None:
+    broken = block("anthropic", **{**ASKED.block, flaw: "call x" if flaw == "id" else ""})
+
+    context = assembled("U go", said(broken))
+
+    assert context.to_request()["messages"][-1]["role"] == "user"
+    assert context.check().refused == []
+
+
+@pytest.mark.parametrize("room", range(150, 700, 50))
+def test_a_cut_through_a_program_leaves_a_valid_rest(room: int) -> None:
+    events: list[str | SessionEvent] = [
+        "U go",
+        *rounds(6),
+        said(FOUND),
+        "U next",
+        "A done",
+        "U more",
+    ]
+
+    for end in range(1, len(events) + 1):
+        context = assembled(*events[:end], model=OPUS, max_context_tokens=room, **LIMITED)
+        assert context.check().refused == []
+
+
+def test_a_call_names_its_program_only_where_that_is_sent() -> None:
+    whole = assembled("U go", *rounds(1), said(FOUND), "U b").to_request()
+    lost = assembled("U go", said(program("c0")), answer("c0"), "U b")
+
+    [called] = [one for one in blocks_in(whole) if one["type"] == "tool_use"]
+    assert called["caller"]["tool_id"] == "srvtoolu_1"
+    assert "caller" not in str(lost.to_request()["messages"])
+    assert "content.caller" in [entry.rule for entry in lost.report.entries]
+    assert lost.check().refused == []
+
+
+def test_what_a_search_found_names_only_tools_that_are_declared() -> None:
+    def look() -> str:
+        """Look."""
+        return ""
+
+    asks = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "tool_search_tool_bm25"}
+    names = [{"type": "tool_reference", "tool_name": name} for name in ("look", "gone")]
+    content = {"type": "tool_search_tool_search_result", "tool_references": names}
+    finds = {"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
+    reply = said(block("anthropic", **asks, input={}), block("anthropic", **finds))
+    assembler = ContextAssembler(stored("U go", reply, "U b"), tools=[look])
+
+    context = assembler.assemble_sync("s", model=OPUS)
+
+    [sent] = [one for one in blocks_in(context.to_request()) if "tool_use_id" in one]
+    assert sent["content"]["tool_references"] == names[:1]
+    assert context.check().refused == []
+
+
+def test_a_call_whose_program_is_nowhere_is_refused() -> None:
+    payload = assembled("U go", *rounds(3), said(FOUND), "U b").to_request()
+    [asks] = [one for one in blocks_in(payload) if one["type"] == "server_tool_use"]
+    fine = check_payload("anthropic", payload).refused + check_payload(
+        "anthropic", payload, start=len(payload["messages"]) - 1
+    )
+
+    asks["id"] = "srvtoolu_other"
+
+    assert fine == []
+    assert {one.rule for one in check_payload("anthropic", payload).refused} == {"A34", "A4"}
