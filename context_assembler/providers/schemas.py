@@ -1,11 +1,13 @@
 """JSON Schemas of tools: made canonical, with one object at the root, and checked for strict mode.
 
 Canonical means: as the draft of 2020 has it, keys sorted wherever they stand, `required` sorted. Only
-the order of `properties` is the author's, since models write arguments in that order.
+a function's parameters keep their order, in which models write arguments: the order of keys in JSON
+says nothing, and a server may give another one each time.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from sys import float_info
 from typing import Final, NamedTuple
 
 from context_assembler.errors import InvalidToolError, brief
@@ -46,6 +48,13 @@ _HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
+_MAX_CHARS: Final = 1_000_000  # of a tool's definition
+_CHARS_OF_A_VALUE: Final = 10
+_MAX_LEVELS: Final = 200
+_MAX_NUMBER: Final = float_info.max
+_MAX_BRANCHES: Final = 10_000
+
+
 class CanonicalSchema(NamedTuple):
     """A canonical schema, and what was repaired in it, a sentence each."""
 
@@ -75,27 +84,55 @@ def walk_schemas(schema: Json) -> Iterator[JsonObject]:
 # ---- canonical ----
 
 
-def canonical_schema(schema: Json, *, tool: str) -> CanonicalSchema:
+def refuse_unsayable(given: Json, *, tool: str) -> None:
+    """Refuse what is very large or deep, or what JSON cannot say, before anything else reads it.
+
+    Raises:
+        InvalidToolError: It is so, or holds something that is.
+    """
+    left, waiting = _MAX_CHARS, [(given, 0)]
+    while waiting:
+        held, level = waiting.pop()
+        left -= _CHARS_OF_A_VALUE + (len(held) if isinstance(held, str) else 0)
+        inner = as_object(held)
+        waiting += [(one, level + 1) for one in (*inner, *inner.values(), *as_list(held))]
+        is_number = isinstance(held, int | float) and abs(held) <= _MAX_NUMBER
+        if not (held is None or is_number or isinstance(held, str | Mapping | list | tuple)):
+            said = f"its definition holds {brief(held)}, which no request can carry"
+        elif left < 0:
+            said = f"its definition has more than {_MAX_CHARS:,} characters"
+        elif level > _MAX_LEVELS:
+            said = "its definition is nested too deeply"
+        else:
+            continue
+        raise InvalidToolError(tool, reason=said)
+
+
+def canonical_schema(schema: Json, *, tool: str, is_ordered: bool = False) -> CanonicalSchema:
     """Return the schema of a tool's arguments, sound and canonical; `None` means no arguments.
+
+    Args:
+        is_ordered: Whether the order of properties is the author's, as in a function's signature.
 
     Raises:
         InvalidToolError: It describes no object, or breaks the grammar of JSON Schema.
     """
     repairs: dict[str, None] = {}
+    refuse_unsayable(schema, tool=tool)
     try:
-        flat = _sound_object(schema, repairs)
+        flat = _sound_object(schema, repairs, is_ordered=is_ordered)
     except (UnusableSchemaError, RecursionError) as error:
         reason = str(error) if isinstance(error, UnusableSchemaError) else "it is nested too deeply"
         raise InvalidToolError(tool, reason=f"in its schema, {reason}") from None
     return CanonicalSchema(dict(sorted(flat.items())), tuple(repairs))
 
 
-def _sound_object(schema: Json, repairs: dict[str, None]) -> dict[str, Json]:
+def _sound_object(schema: Json, repairs: dict[str, None], *, is_ordered: bool) -> dict[str, Json]:
     """Return the schema with an object at its root; `repairs` gets a sentence for each repair."""
     plain = plain_json({} if schema is None else schema)
     if plain != schema and schema is not None:
         repairs["characters that no request can carry were replaced"] = None
-    sound = _canonical(plain, "", repairs)
+    sound = _canonical(plain, "", repairs, is_ordered)
     kind = sound.get("type")
     if "object" not in (kind if isinstance(kind, list) else [kind or "object"]):
         raise UnusableSchemaError(f"the root's type is {kind!r}, not 'object'")
@@ -109,13 +146,16 @@ def _sound_object(schema: Json, repairs: dict[str, None]) -> dict[str, Json]:
     return flat
 
 
-def _canonical(given: Json, where: str, repairs: dict[str, None]) -> dict[str, Json]:
+def _canonical(
+    given: Json, where: str, repairs: dict[str, None], is_ordered: bool
+) -> dict[str, Json]:
     """Return a schema and all inside it canonical."""
     if not isinstance(given, Mapping):
         raise UnusableSchemaError(f"{where or 'the root'} is {brief(given)}, not a schema")
 
     def inner(value: Json, place: str) -> Json:
-        return value if isinstance(value, bool) else _canonical(value, place, repairs)
+        is_flag = isinstance(value, bool)
+        return value if is_flag else _canonical(value, place, repairs, is_ordered)
 
     made: dict[str, Json] = {}
     for key, value in sorted(as_object(given).items()):
@@ -134,8 +174,9 @@ def _canonical(given: Json, where: str, repairs: dict[str, None]) -> dict[str, J
         elif key in BY_NAME:
             if not isinstance(value, Mapping):
                 raise UnusableSchemaError(f"{place} is {brief(value)}, not an object")
-            named = {n: inner(one, f"{place}.{n}") for n, one in as_object(value).items()}
-            made[key] = named if key == "properties" else dict(sorted(named.items()))
+            held = as_object(value)
+            names = held if is_ordered and key == "properties" else sorted(held)
+            made[key] = {name: inner(held[name], f"{place}.{name}") for name in names}
         elif key in LISTS or (key == "items" and isinstance(value, list)):
             made[key] = [inner(one, f"{place}[{at}]") for at, one in enumerate(as_list(value))]
         else:
@@ -218,12 +259,17 @@ def root_object_schema(schema: JsonObject) -> dict[str, Json]:
         root["type"] = "object"
         root["properties"] = as_object(root.get("properties"))
         return root
-    flat = _flatten(root, root, frozenset())
+    flat = _flatten(root, root, frozenset(), [_MAX_BRANCHES])
     without = {key: held for key, held in flat.items() if key not in ("$defs", "definitions")}
     return flat if any("$ref" in one for one in walk_schemas(without)) else without
 
 
-def _flatten(schema: JsonObject, root: JsonObject, followed: frozenset[str]) -> dict[str, Json]:
+def _flatten(
+    schema: JsonObject, root: JsonObject, followed: frozenset[str], left: list[int]
+) -> dict[str, Json]:
+    left[0] -= 1
+    if left[0] < 0:
+        raise UnusableSchemaError(f"its root leads to more than {_MAX_BRANCHES:,} schemas")
     flat = {key: held for key, held in schema.items() if key not in (*ROOT_UNIONS, "$ref")}
     own, required = as_object(flat.get("properties")), {*as_list(flat.get("required"))}
     unions = [(key, objects_in(schema[key])) for key in ROOT_UNIONS if key in schema]
@@ -231,18 +277,17 @@ def _flatten(schema: JsonObject, root: JsonObject, followed: frozenset[str]) -> 
     if reference and reference not in followed:
         followed |= {reference}
         target = as_object(target_of(root, reference))
-        flat = {**_flatten(target, root, followed), **flat}
+        flat = {**_flatten(target, root, followed, left), **flat}
         unions.insert(0, ("allOf", [target]))
     for key, given in unions:
-        branches = [_flatten(branch, root, followed) for branch in given]
+        branches = [_flatten(branch, root, followed, left) for branch in given]
         joint = "allOf" if key == "allOf" else "anyOf"
-        variants: dict[str, list[Json]] = {}
+        variants: dict[str, dict[str, Json]] = {}
         for branch in branches:
             for name, one in branch["properties"].items():
-                seen = variants.setdefault(name, [])
-                seen += [] if one in seen else [one]
-        laid = {n: held[0] if len(held) == 1 else {joint: held} for n, held in variants.items()}
-        own = {**laid, **own}
+                variants.setdefault(name, {}).setdefault(repr(one), one)
+        laid = {name: [*several.values()] for name, several in variants.items()}
+        own = {n: one[0] if len(one) == 1 else {joint: one} for n, one in laid.items()} | own
         demands = [set(as_list(branch.get("required"))) for branch in branches] or [set[Json]()]
         merge = set[Json].union if key == "allOf" else set[Json].intersection
         required |= merge(*demands)

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from context_assembler.errors import InvalidToolError, ToolConflictError, did_you_mean
 from context_assembler.options import AssembleOptions
 from context_assembler.ports import ToolSource, ToolSpec
-from context_assembler.providers.schemas import canonical_schema
+from context_assembler.providers.schemas import canonical_schema, refuse_unsayable
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.tools.sources import LastAnswers, open_tool_sources, what_is_read
 
@@ -216,13 +216,21 @@ _offers: dict[tuple[str, str], _Offer] = {}
 
 
 def _offer_of(spec: ToolSpec, source: str) -> _Offer:
+    try:
+        refuse_unsayable([spec.description, spec.input_schema, spec.native_specs], tool=spec.name)
+    except InvalidToolError as problem:
+        return _Offer(replace(spec, source=source), spec.name, problem=problem)
     raw = repr(_FIELDS(spec))
     offer = _offers.get((raw, source))
     if offer is None:
+        is_ordered = spec.source == "functions"
         try:
-            schema, repairs = canonical_schema(spec.input_schema, tool=spec.name)
+            schema, repairs = canonical_schema(
+                spec.input_schema, tool=spec.name, is_ordered=is_ordered
+            )
             sound = replace(spec, input_schema=schema, source=source)
-            offer = _Offer(sound, raw, what_is_read(sound), repairs)
+            # The order in which a source gives properties is not what sorts its tools.
+            offer = _Offer(sound, repr(_FIELDS(sound)), what_is_read(sound), repairs)
         except InvalidToolError as problem:
             offer = _Offer(replace(spec, source=source), raw, problem=problem)
         if len(_offers) >= _MOST_OFFERS:

@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -44,7 +46,7 @@ REPAIRED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "types in capitals": (of(type=["STRING", "null", "null"]), of(type=["string", "null"])),
     "keys in any order": (
         {"type": "object", "required": ["b", "a"], "properties": {"b": {}, "a": {}}},
-        {"properties": {"b": {}, "a": {}}, "required": ["a", "b"], "type": "object"},
+        {"properties": {"a": {}, "b": {}}, "required": ["a", "b"], "type": "object"},
     ),
     "keywords without a value": (of(title=None, default=None), of(default=None)),
     "keywords of the wrong kind": (of(minLength="3", enum="x", description=1), of()),
@@ -88,17 +90,8 @@ def test_a_schema_becomes_one_that_every_server_takes(
 ) -> None:
     schema, _ = collected(given_)
 
-    assert json.dumps(schema) == json.dumps(sorted_but_properties(made))
+    assert json.dumps(schema) == json.dumps(made, sort_keys=True)
     assert collected(made)[0] == schema
-
-
-def sorted_but_properties(value: Any) -> Any:
-    if value.__class__ is dict:
-        made = {key: sorted_but_properties(value[key]) for key in sorted(value)}
-        if "properties" in value:
-            made["properties"] = {name: made["properties"][name] for name in value["properties"]}
-        return made
-    return list(map(sorted_but_properties, value)) if value.__class__ is list else value
 
 
 @pytest.mark.parametrize(
@@ -118,6 +111,68 @@ def test_a_schema_beyond_repair_is_refused_and_says_where(
 
     assert made is None
     assert reason in told
+
+
+def nested(times: int, form: Callable[[Any], Any]) -> Any:
+    """Return a schema in which an object is put into another one as often."""
+    schema: Any = {"type": "object"}
+    for _ in range(times):
+        schema = form(schema)
+    return schema
+
+
+CYCLE: dict[str, Any] = {"type": "object", "properties": {}}
+CYCLE["properties"]["me"] = CYCLE
+TWINS = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}
+UNSAYABLE: dict[str, tuple[Any, str]] = {
+    "deep": (nested(5_000, lambda inner: of(**inner)), "nested too deeply"),
+    "deep lists": (nested(5_000, lambda inner: of(items=inner)), "nested too deeply"),
+    "deep choices": (nested(500, lambda inner: {"anyOf": [inner]}), "nested too deeply"),
+    "a default that is deep": (of(default=nested(5_000, lambda inner: [inner])), "too deeply"),
+    "held by itself": (CYCLE, "nested too deeply"),
+    "wide": ({"properties": {f"p{n}": {} for n in range(100_000)}}, "more than 1,000,000"),
+    "shared": (
+        nested(40, lambda inner: {"properties": {"a": inner, "b": inner}}),
+        "more than 1,000,000",
+    ),
+    "many values": (of(enum=list(range(200_000))), "more than 1,000,000 characters"),
+    "much text": (of(description="x" * 2_000_000), "more than 1,000,000 characters"),
+    "references that lead to two": (
+        {"$ref": "#/$defs/d0", "$defs": {**TWINS, "d60": {"type": "object"}}},
+        "more than 10,000 schemas",
+    ),
+    "no number": (of(default=float("nan")), "holds nan, which no request can carry"),
+    "no end": (of(maximum=float("inf")), "holds inf"),
+    "a very large number": (of(default=10**5_000), "no request can carry"),
+    "a date": (of(default=date(2026, 1, 1)), "holds datetime.date(2026, 1, 1)"),
+    "bytes": (of(const=b"x"), "holds b'x'"),
+}
+
+
+@pytest.mark.parametrize(("schema", "reason"), UNSAYABLE.values(), ids=UNSAYABLE.keys())
+def test_what_no_request_can_carry_costs_its_tool_alone(schema: Any, reason: str) -> None:
+    tools = [{"name": "odd", "input_schema": schema}, {"name": "sound", "input_schema": {}}]
+
+    collected_tools = ToolCollector(tools).collect_now()
+
+    assert [tool.name for tool in collected_tools.tools] == ["sound"]
+    assert reason in collected_tools.warnings[0]
+
+
+def test_a_function_keeps_the_order_of_its_parameters() -> None:
+    def decide(why: str, choice: int, again: bool = False, after: str = "") -> None:
+        """Decide."""
+
+    [tool] = ToolCollector([decide]).collect_now().tools
+
+    assert [*tool.input_schema["properties"]] == ["why", "choice", "again", "after"]
+
+
+def reordered(value: Any) -> Any:
+    """Return the same JSON with the keys of every object in the opposite order."""
+    if value.__class__ is dict:
+        return {key: reordered(value[key]) for key in reversed(value)}
+    return list(map(reordered, value)) if value.__class__ is list else value
 
 
 EMPTY: dict[str, Any] = {}
@@ -148,6 +203,7 @@ def test_a_canonical_schema_stays_as_it_is(schema: dict[str, Any]) -> None:
         assert json.dumps(collected(once)[0]) == json.dumps(once)
         assert once["type"] == "object"
         assert not {"anyOf", "allOf", "oneOf", "$ref"} & once.keys()
+        assert json.dumps(collected(reordered(schema))[0]) == json.dumps(once)
 
 
 # ---- pictures ----
