@@ -18,7 +18,13 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from context_assembler.errors import AssemblyError, ConfigurationError, MemoryFormatError
 from context_assembler.events import Json, JsonObject, is_list, is_object, load_json
 from context_assembler.memory.kinds import MemoryKind, field_types
-from context_assembler.memory.records import MemoryRecord, decode_memory, says_something, utc_at
+from context_assembler.memory.records import (
+    OWN_FIELDS,
+    MemoryRecord,
+    decode_memory,
+    says_something,
+    utc_at,
+)
 from context_assembler.memory.stack import unusable_file
 from context_assembler.texts import clean_text, read_file
 
@@ -341,6 +347,8 @@ def _lacks(row: _Row, forms: Mapping[str, _Form]) -> str:
     form, held = forms.get(row.section), row.value
     if form is None:
         return f"no row of {row.section!r} is known"
+    if not form.told and "version" not in held and (others := held.keys() - OWN_FIELDS):
+        return f"it lacks version, and has {', '.join(sorted(others))}"
     lacks = [n for n in form.needs.split() if not isinstance(held.get(n), _TYPES.get(n, str))]
     return f"it lacks {', '.join(lacks)}" if lacks else ""
 

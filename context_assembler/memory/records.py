@@ -358,7 +358,7 @@ class Embed(Protocol):
 
 # ---- JSON ----
 
-_OWN_FIELDS: Final = {"version", *(one.name for one in fields(MemoryRecord))} - {"extras", "place"}
+OWN_FIELDS: Final = {"version", *(one.name for one in fields(MemoryRecord))} - {"extras", "place"}
 _TEXTS: Final = ("id", "namespace", "session_id", "parent_id", "author")
 _TIMES: Final = ("created_at", "last_access_at")
 _TYPES: Final[Mapping[str, Any]] = {
@@ -441,7 +441,7 @@ def _decode(encoded: Json) -> MemoryRecord:
     if vector := made.get("vector"):
         codes = b64decode(vector["codes"], validate=True)
         made["vector"] = Vector(model=vector["model"], codes=codes)
-    rest = {n: v for n, v in encoded.items() if n == "metadata" or n not in _OWN_FIELDS}
+    rest = {n: v for n, v in encoded.items() if n == "metadata" or n not in OWN_FIELDS}
     metadata, extras = decode_details(made["kind"], rest)
     return MemoryRecord(**made, metadata=metadata, extras=extras)
 

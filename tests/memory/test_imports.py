@@ -130,6 +130,7 @@ GIVEN: Final[Mapping[str, tuple[Any, str, list[str]]]] = {
         ["writes code\nlikes tea"],
     ),
     "our own export": (OWN, "context-assembler", ["a pear"]),
+    "lines written by hand": ('{"text": "a", "kind": "code"}', "context-assembler", ["a"]),
     "an empty export": (b"", "context-assembler", []),
     "a mark before it": (
         b"\xef\xbb\xbf" + json.dumps(MEM0[1:]).encode(),
@@ -278,6 +279,7 @@ def test_what_is_no_text_or_leads_out_of_the_folder_is_listed(tmp_path: Path) ->
 
 REFUSED: Final[Mapping[str, tuple[Any, str]]] = {
     "another program's": ({"messages": [{"role": "user"}]}, "format is unknown"),
+    "texts of somebody else": ([{"text": "hi", "sender": "human"}], "format is unknown"),
     "nearly mem0": ([{"memory": "tea"}], r"nearest: mem0 \(it lacks id\)"),
     "mem0 whose text is none": ([{"id": "a", "memory": {"a": 1}}], r"mem0 \(it lacks memory\)"),
     "nearly a graph": ('{"type": "entity", "name": "a"}', r"nearest: mcp-memory"),
