@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
+from math import inf, nan
 from typing import Any, ClassVar, Final, TypeAlias
 
 from context_assembler.events import Json, JsonObject, broken_bound
@@ -37,6 +38,7 @@ class Check:
     always_reasons: ClassVar[str] = ALWAYS_REASON
     rules: ClassVar[Mapping[str, str]]  # the protocol's numbers of the rules that both have
     key: ClassVar[str]  # of the messages
+    lengths: ClassVar[tuple[tuple[str, int], ...]]  # parameters that bound a reply, and their least
     check_head: Callable[[], None]  # everything but the messages, and what depends on all of them
     check_messages: Callable[[], None]  # the new messages, with the calls that they answer
 
@@ -80,7 +82,7 @@ class Check:
     def number(self, name: str) -> float:
         """Return a parameter that is a number; NaN, which compares to nothing, for others."""
         value = wire.as_number(self.body.get(name))
-        return float("nan") if value is None else value
+        return nan if value is None else value
 
     def reasons(self, effort: Json) -> bool:
         """Whether the model reasons: by its id, or by its row and the effort asked for.
@@ -103,9 +105,14 @@ class Check:
         yield broken, rules["shape"], "", f"cannot be sent as JSON: {broken}"
         yield is_gone, rules["retired"], "model", f"was shut down on {gone}"
         for name, low, high in _RANGES:
-            is_low, is_odd = self.number(name) < low, self.number(name) > high
-            message = f"must be between {low} and {high}"
-            yield is_low or is_odd, rules["sampling"], name, message, is_low or self.is_own
+            is_low, is_high = self.number(name) < low, self.number(name) > high
+            told = f"must be between {low} and {high}"
+            yield is_low or is_high, rules["sampling"], name, told, self.is_own or is_low
+        most = (self.limits.output_tokens if self.limits and self.is_own else None) or inf
+        for name, least in self.lengths:
+            is_odd = self.number(name) < least or self.number(name) > most
+            told = f"must be between {least} and {most:,}"
+            yield is_odd, rules["length"], name, told, self.is_own or self.number(name) < 1
         most, tools = openai.MAX_CACHE_KEY_CHARS, len(self.tools)
         is_long = len(as_text(body.get("prompt_cache_key"))) > most
         yield is_long, rules["cache"], "prompt_cache_key", f"at most {most} characters"
@@ -116,6 +123,27 @@ class Check:
             "tools",
             f"{tools} tools, at most {openai.MAX_TOOLS} are taken",
         )
+
+    def lacks_json(self, asked: JsonObject) -> bool:
+        """Whether JSON is asked for without a schema, and no message says the word."""
+        given = self.body.get(self.key)
+        said = [given] if isinstance(given, str) else []
+        said += [one.get("content") or one.get("output") for one in self.messages]
+        is_asked = self.is_own and asked.get("type") == "json_object"
+        return is_asked and not any("json" in str(text).lower() for text in said)
+
+    def choice_rows(self, offered: Iterable[JsonObject]) -> Iterable[Row]:
+        """Yield what the choice of a tool names that is not offered."""
+        fields = as_object(self.body.get("tool_choice"))
+        listed = fields.get("tools") or as_object(fields.get("allowed_tools")).get("tools")
+        chosen = [(f"tool_choice[{at}]", one) for at, one in enumerate(objects_in(listed))]
+        chosen += [("tool_choice", fields)] * (fields.get("type") in ("function", "custom"))
+        known = {(tool.get("type"), openai.tool_name(tool)) for tool in offered}
+        known |= {(kind, "") for kind, _ in known}
+        for where, one in chosen:
+            name = openai.tool_name(one)
+            is_odd = (one.get("type"), name) not in known
+            yield is_odd, self.rules["choice"], where, f"tool {name!r} is not offered"
 
     def sampling_rows(self) -> Iterable[Row]:
         """Yield what of the sampling a model does not take while it reasons."""

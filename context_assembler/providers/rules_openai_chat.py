@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers import openai_chat, wire
-from context_assembler.providers.openai import tool_name
 from context_assembler.providers.openai_chat import (
     ID_RULE,
     MAX_CALLS,
@@ -15,7 +14,7 @@ from context_assembler.providers.openai_chat import (
     REASONING_FIELDS,
 )
 from context_assembler.providers.rules_openai import DATE, Check, Row
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, parse_object
+from context_assembler.providers.wire import as_list, as_object, as_text, parse_object
 
 _SPEC: Final = "https://github.com/openai/openai-openapi, CreateChatCompletionRequest"
 _GUIDES: Final = "https://developers.openai.com/api/docs/guides"
@@ -56,9 +55,10 @@ _UNTHINKING: Final = (
 
 class _Chat(Check):
     sources, key = SOURCES, "messages"
+    lengths = ("max_completion_tokens", 1), ("max_tokens", 1)
     rules: ClassVar[Mapping[str, str]] = wire.sources_of(
         "shape: C0 | retired: C17 | cache: C15 | sampling: C3 | name: C7 | schema strict: C8 | "
-        "tools: C6 | media: C14"
+        "tools choice: C6 | media: C14 | length: C9"
     )
 
     @property
@@ -80,10 +80,6 @@ class _Chat(Check):
         self.hold(self._tool_rows())
         chosen = as_object(body.get("response_format"))
         place = "response_format.json_schema.schema"
-        wants_json = own and chosen.get("type") == "json_object"
-        if wants_json:
-            texts = (str(message.get("content")).lower() for message in self.messages)
-            wants_json = not any("json" in text for text in texts)
         wants_schema = chosen.get("type") == "json_schema"
         has_none = wants_schema and _WITHOUT_JSON_SCHEMA.fullmatch(self.model)
         can_search = "search" in self.model or body.get("web_search_options") is None
@@ -98,16 +94,17 @@ class _Chat(Check):
             (reasons and body.get("logprobs") is True, "C3", "logprobs", told),
             (has_old, "C4", "max_tokens", "use max_completion_tokens", reasons or self.can_reason),
             (stops, "C3", "stop", "is not taken by this model"),
-            (wants_json, "C9", "response_format", "the word 'json' must stand in a message"),
+            (
+                self.lacks_json(chosen),
+                "C9",
+                "response_format",
+                "the word 'json' must stand in a message",
+            ),
             (has_none, "C12", "response_format.type", "json_schema is not taken by this model"),
             (own and not can_search, "C12", "web_search_options", "is not taken by this model"),
             (many_stops, "C9", "stop", f"at most {most_stops} are taken"),
             self.strict_row(as_object(chosen.get("json_schema")), "schema", place),
         ]
-        most = (limits.output_tokens if limits is not None and own else None) or float("inf")
-        for name in ("max_completion_tokens", "max_tokens"):
-            rows += [(self.number(name) < 1, "C9", name, "must be at least 1")]
-            rows += [(self.number(name) > most, "C9", name, f"the model's most is {most:,}")]
         for name in ("presence_penalty", "frequency_penalty"):
             rows += [(reasons and self.number(name) != 0 and name in body, "C3", name, told)]
         self.hold(rows)
@@ -138,14 +135,7 @@ class _Chat(Check):
         for name in ("tool_choice", "parallel_tool_calls"):
             is_alone = has_none and body.get(name) is not None
             yield is_alone, "C6", name, "is only taken with tools"
-        chosen, offered = as_object(body.get("tool_choice")), set(map(tool_name, self.tools))
-        allowed = objects_in(as_object(chosen.get("allowed_tools")).get("tools"))
-        names = [(f".allowed_tools.tools[{at}]", tool_name(t)) for at, t in enumerate(allowed)]
-        if target := as_object(chosen.get("function")) or as_object(chosen.get("custom")):
-            names.append(("", as_text(target.get("name"))))
-        for place, name in names:
-            message = f"tool {name!r} is not offered"
-            yield name not in offered, "C6", f"tool_choice{place}", message
+        yield from self.choice_rows(self.tools)
 
     def check_messages(self) -> None:
         """Check the new messages, with the calls that they answer."""

@@ -65,10 +65,11 @@ def _is_of_model(item: JsonObject) -> bool:
 
 class _Responses(Check):
     sources, key = SOURCES, "input"
+    lengths = (("max_output_tokens", items.MIN_OUTPUT_TOKENS),)
     always_reasons = rf"{ALWAYS_REASON}|gpt-5\.\d-(pro|chat-latest){DATE}"
     rules: ClassVar[Mapping[str, str]] = wire.sources_of(
         "shape: R0 | retired: R19 | cache: R17 | sampling: R10 | name schema tools: R7 | "
-        "strict: R18 | media: R12"
+        "strict: R18 | media: R12 | length: R8 | choice: R16"
     )
 
     @property
@@ -78,19 +79,12 @@ class _Responses(Check):
 
     def check_head(self) -> None:
         """Check everything but the items, and what depends on all of them."""
-        body, limits, own, given = self.body, self.limits, self.is_own, self.body.get("input")
+        body, own, given = self.body, self.is_own, self.body.get("input")
         sources = ("prompt", "previous_response_id", "conversation", "instructions")
         is_odd = given is not None and not isinstance(given, str | list | tuple)
         is_nothing = not given and not any(map(body.get, sources))
         asked = as_object(as_object(body.get("text")).get("format"))
-        wants_json = own and not self.has_state and asked.get("type") == "json_object"
-        if wants_json:
-            said: list[Json] = [i.get("content") or i.get("output") for i in self.messages]
-            said += [given] if isinstance(given, str) else []
-            wants_json = not any("json" in str(one).lower() for one in said)
-        value, name = self.number("max_output_tokens"), "max_output_tokens"
-        least = items.MIN_OUTPUT_TOKENS
-        most = (limits.output_tokens if limits is not None and own else None) or float("inf")
+        wants_json = not self.has_state and self.lacks_json(asked)
         is_chat_only = re.search("-search-(api|preview)", self.model)
         both = body.get("previous_response_id") and body.get("conversation")
         has_no_model = not self.asked and not body.get("prompt")
@@ -100,8 +94,6 @@ class _Responses(Check):
             (is_nothing, "R0", "input", "text or items are required"),
             (is_chat_only, "R15", "model", "is not taken here, only by Chat Completions"),
             (both, "R5", "conversation", "excludes previous_response_id"),
-            (value < least, "R8", name, f"must be at least {least}", own),
-            (value > most, "R8", name, f"the model's most is {most:,}"),
             (wants_json, "R11", "text.format", "the word 'json' must stand in an input message"),
             self.strict_row(asked, "schema", "text.format.schema"),
         ]
@@ -133,15 +125,7 @@ class _Responses(Check):
         offered, choice = [*self.tools, *found], self.body.get("tool_choice")
         is_odd = choice == "required" and not offered and not self.has_state and self.is_own
         yield is_odd, "R16", "tool_choice", "a call is required, but no tool is offered"
-        fields = as_object(choice)
-        chosen = [("tool_choice", fields)] * (fields.get("type") in ("function", "custom"))
-        if fields.get("type") == "allowed_tools":
-            listed = enumerate(objects_in(fields.get("tools")))
-            chosen = [(f"tool_choice.tools[{at}]", tool) for at, tool in listed]
-        for where, one in chosen:
-            name, like = one.get("name"), [t for t in offered if t.get("type") == one.get("type")]
-            is_known = any(name in (None, tool.get("name")) for tool in like)
-            yield not is_known, "R16", where, f"tool {name!r} is not offered"
+        yield from self.choice_rows(offered)
 
     def _reasoning_rows(self) -> Iterable[Row]:
         asked, model = as_object(self.body.get("reasoning")), self.model

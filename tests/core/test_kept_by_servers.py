@@ -19,10 +19,14 @@ from tests.core.sessions import OPUS, QUIET, assembled, changes, texts_in
 RAN: list[dict[str, Any]] = [
     {"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1", "code": "plot()"},
     {
-        "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
         "content": [
             {
-                "type": "output_text", "text": "See p.png.",
+                "type": "output_text",
+                "text": "See p.png.",
                 "annotations": [
                     {"type": "container_file_citation", "container_id": "cntr_1", "file_id": "cf"},
                     {"type": "url_citation", "url": "https://a.org"},
