@@ -59,6 +59,7 @@ _NOTHING: Final = RecalledNote(text="")
 _NO_MEMORY: Final = "query was given, but no memory is configured to recall from."
 _NEAR_SHARE: Final = 2 / 3  # of a step: a cut is near if less than this is free
 _APPROVAL: Final = "mcp_approval_request"
+_told: set[str] = set()  # models whose retirement this process was told of
 _CUT_OPTIONS: Final = ("window_turns", "cache_stable", "on_overflow")
 
 
@@ -165,13 +166,17 @@ class _Draft:
             facade.fingerprints += 1
             self.key = CacheKey(head.session.id, "", self.agent_id, str(facade.fingerprints))
         recalled = (_memory_section(note.text),) if note.text else ()
+        said = models.lifecycle_warnings(self.limits, self.today)
+        if said and not self.limits.is_assumed:
+            said = [] if self.limits.id in _told else said
+            _told.add(self.limits.id)
         candidates = [
             inputs._replace(
                 head=head,
                 factor=factor,
                 notes=(*recalled, *inputs.notes),
                 entries=(*inputs.entries, *note.entries),
-                warnings=(*inputs.warnings, *note.warnings),
+                warnings=(*said, *inputs.warnings, *note.warnings),
             )
             for inputs in self.candidates
         ]
@@ -274,7 +279,6 @@ class _Draft:
             truncation=self.truncation,
             masks=config.safety.masks_secrets_in,
             on_refusal=config.safety.on_refusal,
-            warnings=tuple(models.lifecycle_warnings(self.limits, facade.now().date())),
             account=config.account,
             checks_payloads=config.checks_payloads,
             compaction=config.compaction,
