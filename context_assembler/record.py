@@ -29,6 +29,7 @@ from context_assembler.events import (
     ToolResult,
     UrlSource,
     Usage,
+    compact_json,
     is_list,
     is_object,
     part_from_json,
@@ -37,7 +38,14 @@ from context_assembler.events import (
 from context_assembler.ports import ColumnStore
 from context_assembler.providers import PROVIDERS, Reply, provider_for_reply
 from context_assembler.providers.media import PDF, begins_as, media_of
-from context_assembler.providers.wire import field_of, read_object
+from context_assembler.providers.wire import (
+    as_list,
+    as_text,
+    field_of,
+    objects_in,
+    parse_object,
+    read_object,
+)
 
 COMPACTION: Final = "compaction"
 _BROKEN_OFF: Final = (None, "incomplete")  # how a reply ends whose stream did not
@@ -341,20 +349,21 @@ def _wrong_context(value: str, rule: str, remedy: str) -> InvalidParameterError:
 
 # By type, whose block it is, and the fields of which it has at least one.
 _BLOCKS: Final[Mapping[str, tuple[str, str]]] = {
-    "text": ("anthropic", "text"),
     "image": ("anthropic", "source"),
     "document": ("anthropic", "source"),
     "search_result": ("anthropic", "content"),
     "image_url": ("openai_chat", "image_url"),
     "input_audio": ("openai_chat", "input_audio"),
     "file": ("openai_chat", "file"),
-    "input_text": ("openai_responses", "text"),
     "input_image": ("openai_responses", "image_url file_id"),
     "input_file": ("openai_responses", "file_data file_id file_url"),
 }
 _MCP_BLOCKS: Final = ("image", "audio", "resource", "resource_link")
 _GEMINI_FIELDS: Final = frozenset({"inline_data", "inlineData", "file_data", "fileData"})
-_TEXT_FIELDS: Final = {"type", "text", "citations", "cache_control", "annotations", "_meta"}
+_TEXTS: Final = ("text", "input_text", "output_text")
+_TEXT_FIELDS: Final = frozenset(
+    "type text citations cache_control annotations logprobs prompt_cache_breakpoint _meta".split()
+)
 _BYTES_CHARS: Final = 1_000  # from here on it is worth a warning that a picture is sent as text
 _AS_TEXT: Final = "A picture or a PDF in a result is sent as text: return an Image or a Document."
 
@@ -379,7 +388,10 @@ def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -
         is_mcp = is_mcp or not {"isError", "structuredContent"}.isdisjoint(value)
         if is_mcp or value.get("type") == "tool_result" or value.get("role") == "tool":
             is_error = is_error or bool(value.get("isError", value.get("is_error")))
-            content = value["content"] or value.get("structuredContent") or ""
+            content, also = value["content"] or "", value.get("structuredContent")
+            told = [parse_object(as_text(one.get("text"))) for one in objects_in(content)]
+            if also is not None and also not in told:
+                content = [*as_list(content), {"type": "text", "text": compact_json(also)}]
     elif is_object(value) and not by_tool and value.get("role") == "user":
         kept = {k: v for k, v in value.items() if k not in ("role", "type", "content", "parts")}
         metadata = {"gemini" if "parts" in value else "openai_chat": kept} if kept else {}
@@ -392,12 +404,13 @@ def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -
     read = [] if are_words else [_read_entry(one, notes, takes) for one in entries]
     if read and None not in read:
         content = tuple(part for parts in read for part in parts or ())
+        metadata |= {"warnings": "; ".join(notes)} if notes else {}
     elif by_tool and isinstance(content, str) and content.startswith("data:image/"):
         content = Image(source=UrlSource(url=content))
     elif by_tool and _holds_bytes(content):
-        notes.append(_AS_TEXT)
         warnings.warn(_AS_TEXT, stacklevel=4)
-    return Given(content, is_error, metadata | ({"warnings": "; ".join(notes)} if notes else {}))
+        metadata["warnings"] = _AS_TEXT
+    return Given(content, is_error, metadata)
 
 
 def _plain(value: Any) -> Any:
@@ -424,18 +437,23 @@ def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | No
         return cast(Sequence[Part], (value,))
     if not is_object(value):
         return None
-    kind = value.get("type", "")
+    kind, text = value.get("type", ""), value.get("text")
+    if kind in _TEXTS and isinstance(text, str):
+        if takes != "any" and value.keys() - _TEXT_FIELDS:
+            return None
+        left = [name for name in ("citations", "annotations") if value.get(name)]
+        notes += (f"The {name} of a text have no place in a session." for name in left)
+        return (Text(text),)
     provider, needed = _BLOCKS.get(str(kind), ("anthropic", "type" if takes == "any" else ""))
     if not kind:
-        provider, needed = "gemini", " ".join(("text" if takes else "", *_GEMINI_FIELDS))
+        provider, needed = "gemini", " ".join((*_GEMINI_FIELDS, "text" if takes else ""))
+        needed += " function_response functionResponse" if takes == "any" else ""
     elif kind in _MCP_BLOCKS and _is_mcp(value):
         from context_assembler.tools.mcp import part_of
 
         return (part_of(value),)
-    is_known = any(value.get(name) is not None for name in needed.split())
-    if not is_known or (takes != "any" and kind == "text" and value.keys() - _TEXT_FIELDS):
-        return None
-    if kind == "file" and not is_object(value["file"]):
+    found = [value[name] for name in needed.split() if value.get(name) is not None]
+    if not found or (kind == "file" and not is_object(found[0])):
         return None
     message = {"role": "user", "parts" if provider == "gemini" else "content": [value]}
     told: list[str] = []
@@ -455,9 +473,11 @@ def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | No
 def _is_mcp(block: JsonObject) -> bool:
     """Whether a block has what MCP requires of its type."""
     held = block.get("resource") if block["type"] == "resource" else block
-    names = ("uri",) if str(block["type"]).startswith("resource") else ("data", "mimeType")
-    texts = [key for key, one in held.items() if isinstance(one, str)] if is_object(held) else []
-    return set(names) <= set(texts) and (held is block or not {"text", "blob"}.isdisjoint(texts))
+    fields = held.items() if is_object(held) else ()
+    texts = {key for key, one in fields if isinstance(one, str)}
+    if str(block["type"]).startswith("resource"):
+        return "uri" in texts and (held is block or not texts.isdisjoint({"text", "blob"}))
+    return "data" in texts and not texts.isdisjoint({"mimeType", "mime_type"})
 
 
 def _holds_bytes(value: Any) -> bool:

@@ -9,6 +9,7 @@ from anthropic.types import TextBlock
 from google.genai import types as genai
 from mcp import types as mcp
 from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import ResponseOutputText
 from pydantic import BaseModel
 
 from context_assembler import (
@@ -22,6 +23,7 @@ from context_assembler import (
     ToolCall,
     ToolResult,
     UrlSource,
+    read_transcript,
 )
 from context_assembler.errors import ContentError
 
@@ -117,6 +119,14 @@ CONTENT: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (Text("[A](file:///a)"),),
     ),
     "ours and others mixed": ([HI, BLOCK, "Hi."], (HI, PICTURE, HI)),
+    "an SDK's text of a reply": (
+        ResponseOutputText(type="output_text", text="Hi.", annotations=[]),
+        (HI,),
+    ),
+    "MCP: a picture, in snake case": (
+        [{"type": "image", "data": PNG, "mime_type": "image/png"}],
+        (PICTURE,),
+    ),
     "bytes of a picture": (PNG_BYTES, (PICTURE,)),
     "our part": (PICTURE, (PICTURE,)),
     "text": ("Hi.", (HI,)),
@@ -151,6 +161,20 @@ async def test_a_tool_may_return_content_of_any_provider(
     assembler: ContextAssembler, given: Any, parts: tuple[Any, ...]
 ) -> None:
     assert (await returned(assembler, given)).content == parts
+
+
+async def test_a_users_text_with_citations_is_sent_without_them(
+    assembler: ContextAssembler,
+) -> None:
+    cited = {"type": "text", "text": "So it is.", "citations": [{"cited_text": "It is."}]}
+    [imported] = read_transcript({"messages": [{"role": "user", "content": [cited]}]}).events
+    event = await assembler.add_user("s", [cited])
+    await assembler.sessions.append("s", [imported])
+
+    context = await assembler.assemble("s", model="claude-opus-5-5", max_tokens=1000)
+
+    assert (event.parts, context.check().refused) == ((Text("So it is."),), [])
+    assert "citations" in event.metadata["warnings"]
 
 
 async def test_a_picture_of_a_tool_is_sent_as_a_picture(assembler: ContextAssembler) -> None:
@@ -231,6 +255,10 @@ VALUES: dict[str, tuple[Any, str]] = {
         [{"type": "text", "text": "a"}, 7],
         '[{"type": "text", "text": "a"}, 7]',
     ),
+    "a cited text and a value": (
+        [{"type": "text", "text": "a", "citations": ["b"]}, 7],
+        '[{"type": "text", "text": "a", "citations": ["b"]}, 7]',
+    ),
     "words": (["a", "b"], '["a", "b"]'),
     "nothing": (None, "null"),
     "an empty list": ([], "[]"),
@@ -242,7 +270,10 @@ VALUES: dict[str, tuple[Any, str]] = {
 async def test_what_merely_looks_like_content_is_told_as_json(
     assembler: ContextAssembler, value: Any, told: str
 ) -> None:
-    assert (await returned(assembler, value)).content == (Text(told),)
+    event = await assembler.add_tool_result("s", "c1", value)
+
+    assert event.parts == (ToolResult(call_id="c1", content=(Text(told),)),)
+    assert event.metadata == {}
 
 
 WHOLE: dict[str, tuple[Any, ToolResult]] = {
@@ -256,6 +287,14 @@ WHOLE: dict[str, tuple[Any, ToolResult]] = {
     ),
     "MCP: structured alone": (
         {"content": [], "structuredContent": {"a": 1}, "isError": False},
+        ToolResult(call_id="c1", content=(Text('{"a":1}'),)),
+    ),
+    "MCP: structured besides": (
+        {"content": [{"type": "text", "text": "Hi."}], "structuredContent": {"a": 1}},
+        ToolResult(call_id="c1", content=(HI, Text('{"a":1}'))),
+    ),
+    "MCP: structured as the text": (
+        {"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}},
         ToolResult(call_id="c1", content=(Text('{"a": 1}'),)),
     ),
     "Anthropic": (
