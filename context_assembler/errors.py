@@ -142,7 +142,9 @@ class ConfigurationError(AssemblyError, ValueError):
 
 
 _HIDDEN: Final = "***"
-_USER: Final = r"(?<=//)(?:[^\s/@:]{0,200}:\S{0,2000}|[^\s/@]{1,2000})@|(?<=:)[^\s/@]{1,2000}@"
+_USER: Final = (
+    r"(//)(?:[^\s/@:]{0,200}:\S{0,2000}|[^\s/@]{1,2000})@|(?<![^\s/@])([^\s/@:]*:)[^\s/@]+@"
+)
 _PARAMETER: Final = (
     r"(?i)([?&;][\w.-]*(?:key|token|secret|passw|pwd|signature|credential)[\w.-]*=)[^&#;\s'\"]+"
 )
@@ -150,7 +152,7 @@ _PARAMETER: Final = (
 
 def without_credentials(text: str) -> str:
     """Return the text with no user, password, key or token in the URLs that stand in it."""
-    return re.sub(_PARAMETER, rf"\1{_HIDDEN}", re.sub(_USER, f"{_HIDDEN}@", text))
+    return re.sub(_PARAMETER, rf"\1{_HIDDEN}", re.sub(_USER, rf"\1\2{_HIDDEN}@", text))
 
 
 def without_parts(text: str, url: str) -> str:
