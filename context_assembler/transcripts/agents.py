@@ -8,6 +8,7 @@ Source:
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 from context_assembler.events import Body, Json, JsonObject
@@ -34,7 +35,7 @@ def _read_codex(builder: Builder) -> None:
     """Read a rollout into what Codex itself would resume; what a compaction replaced is covered."""
     model: Json = ""
     reply: Body = {}  # the one that goes on
-    asked: list[JsonObject] = []  # for compactions that keep nothing but what users said
+    asked: list[Fields] = []  # for compactions that keep nothing but what users said
     known: dict[str, JsonObject] = {}  # items by id, for compactions that name them
     for row in builder.rows():
         kind, payload = as_text(row.get("type")), as_object(row.get("payload"))
@@ -48,7 +49,7 @@ def _read_codex(builder: Builder) -> None:
             for entry in objects_in(payload.get("replacement_history_entries")):
                 kept.append(as_object(entry.get("item", known.get(as_text(entry.get("item_id"))))))
             if "replacement_history" not in payload and not kept:
-                kept = objects_in([*asked, {"role": "user", "content": payload.get("message")}])
+                kept = [*_newest(asked), {"role": "user", "content": payload.get("message")}]
             reply = {}
             if any(map(openai_responses.is_sealed_compaction, kept)):  # for OpenAI alone to open
                 opaque = {"type": "opaque", "provider": openai_responses.NAME}
@@ -95,6 +96,16 @@ def _add_item(
             reply = {**body, "made_by": maker} if maker else body
             builder.append(event_type, reply, row)
     return reply
+
+
+def _newest(asked: list[Fields]) -> list[Fields]:
+    """Return the newest turns of the user, of about 20,000 tokens, as Codex keeps them.
+
+    Source:
+        openai/codex, core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS (read 2026-11-30)
+    """
+    sizes = list(accumulate(len(f"{item.get('content')}") for item in reversed(asked)))
+    return asked[len(asked) - sum(size <= 80_000 for size in sizes) :]
 
 
 def _is_asked(item: JsonObject) -> bool:
