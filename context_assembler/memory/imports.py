@@ -96,11 +96,6 @@ _FORMS: Final[Mapping[str, Mapping[str, _Form]]] = {
 """By format and section; no field means two things in two formats."""
 _SECTIONS: Final = {section for forms in _FORMS.values() for section in forms}
 _USED: Final = {*"id memory hash score user_id run_id actor_id categories created_at".split()}
-_TYPES: Final[Mapping[str, Any]] = {
-    "id": (str, int),
-    "observations": list,
-    "created_at_epoch": (int, float),
-}
 
 
 def _id(*parts: object) -> str:
@@ -349,7 +344,12 @@ def _lacks(row: _Row, forms: Mapping[str, _Form]) -> str:
         return f"no row of {row.section!r} is known"
     if not form.told and "version" not in held and (others := held.keys() - OWN_FIELDS):
         return f"it lacks version, and has {', '.join(sorted(others))}"
-    lacks = [n for n in form.needs.split() if not isinstance(held.get(n), _TYPES.get(n, str))]
+    kinds = {"observations": list}
+    lacks = [
+        n
+        for n in form.needs.split()
+        if not isinstance(held.get(n), kinds.get(n, str | int | float))
+    ]
     return f"it lacks {', '.join(lacks)}" if lacks else ""
 
 
