@@ -268,16 +268,16 @@ async def store_answer(
                 "must be one of the session as it is, which was deleted, or set back, meanwhile",
                 "Assemble the session again, and send that request.",
             )
-        arrived, recorded = list[str](), list[SessionEvent]()
+        arrived, replacement = list[str](), None
         if head.last_seq > asked.last_seq:
             recorded = _recorded(store, session_id, answer)
-            if recorded and not _goes_on(recorded, answer):
+            replacement = _replacement(recorded, answer)
+            if recorded and replacement is None:
                 return recorded
             span = (asked.last_seq + 1, head.last_seq)
             arrived = [event_id for _, event_id, _ in store.rows(session_id, [span])]
-        events = answer.events(last_seq=head.last_seq, arrived_ids=arrived)
-        if recorded and not answer.window:
-            events.insert(0, _replacement(recorded, answer))
+        events = [replacement] if replacement is not None else []
+        events += answer.events(last_seq=head.last_seq + len(events), arrived_ids=arrived)
         try:
             return await append(
                 session_id,
@@ -305,30 +305,27 @@ def _recorded(store: ColumnStore, session_id: str, answer: Answer) -> list[Sessi
         if is_same and call.answers_seq == row.answers_seq:
             count = call.details["events"]
             events = store.events(session_id, after_seq=call.reply_seq - count, limit=count)
-            if _said(events) == said or _broke_off(events) or reply.stop_reason in _BROKEN_OFF:
+            ends = {
+                reply.stop_reason,
+                *(one.made_by.stop_reason for one in events[-1:] if one.made_by),
+            }
+            if _said(events) == said or not ends.isdisjoint(_BROKEN_OFF):
                 return events
     return []
 
 
-def _broke_off(recorded: Sequence[SessionEvent]) -> bool:
-    made_by = recorded[-1].made_by
-    return made_by is not None and made_by.stop_reason in _BROKEN_OFF
-
-
-def _goes_on(recorded: Sequence[SessionEvent], answer: Answer) -> bool:
-    """Whether the answer says more than what was stored of it when its stream broke off."""
-    said, stored = answer.after, recorded[-1].parts
-    return _broke_off(recorded) and (said != stored or answer.reply.stop_reason not in _BROKEN_OFF)
-
-
-def _replacement(recorded: Sequence[SessionEvent], answer: Answer) -> SessionEvent:
-    """Return the event by which the whole reply takes the place of the one that broke off."""
-    covers = Covers(first_seq=recorded[0].seq, last_seq=recorded[-1].seq)
+def _replacement(recorded: Sequence[SessionEvent], answer: Answer) -> SessionEvent | None:
+    """Return the event by which a reply takes the place of its beginning, which was stored."""
+    made_by = recorded[-1].made_by if recorded else None
+    if made_by is None or made_by.stop_reason not in _BROKEN_OFF:
+        return None
+    if answer.after == recorded[-1].parts and answer.reply.stop_reason in _BROKEN_OFF:
+        return None
     return SessionEvent(
         type=COMPACTION,
         origin="assembler",
         created_at=answer.now,
-        covers=covers,
+        covers=Covers(first_seq=recorded[0].seq, last_seq=recorded[-1].seq),
         metadata={"replaced_by": answer.reply.response_id},
     )
 
