@@ -823,6 +823,7 @@ class ContentReader:
     def __init__(self, note: wire.Note) -> None:
         self._note = note
         self._open: list[JsonObject] = []
+        self._role: Json = None  # of the content before
         self._made_up = 0
 
     def read(self, content: Json, where: str) -> Iterator[tuple[str, dict[str, Json]]]:
@@ -831,7 +832,9 @@ class ContentReader:
         if role not in ("user", "model", "function"):
             self._note(where, f"is no content of a known role ({role!r:.40}); left out")
             return
-        parts = self.parts(fields.get("parts"), f"{where}.parts")
+        earlier = self._open if role == self._role == "model" else []  # one set of calls
+        parts, self._role = self.parts(fields.get("parts"), f"{where}.parts"), role
+        self._open = [*(call for call in earlier if call not in self._open), *self._open]
         kept = {key: held for key, held in fields.items() if key not in ("role", "parts")}
         rest: dict[str, Json] = {"metadata": {NAME: kept}} if kept else {}
         if role == "model":

@@ -112,6 +112,7 @@ class Wire(openai.OpenAIWire):
         self._reasons = bool(limits.thinking.kinds)
         self._kinds: dict[str, str] = {}  # by id, of calls that are no function's
         self._open: set[str] = set()  # ids of calls that may stay unanswered
+        self._places: dict[str, int] = {}  # of items, by their ids
         self._screens: dict[str, tuple[Item, Item]] = {}  # a computer's calls, also as functions
         searches = tool_search(limits) is not None
         self.tools = self._offer(most=openai.MAX_TOOLS - searches)  # one place is the search's
@@ -130,7 +131,19 @@ class Wire(openai.OpenAIWire):
                 # Reasoning after OpenAI's own compaction stays valid, whatever that stands for.
                 # https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (2026-11-27)
                 self._restart = len(self._units) + max(min(at, len(units) - 1), 0)
-        self.messages += items
+        for item in items:
+            own_id = as_text(item.get("id"))
+            place = self._places.get(own_id, len(self.messages))
+            before = self.messages[place] if place < len(self.messages) else Item()
+            if own_id and before == item:
+                # https://github.com/earendil-works/pi/issues/5151 (read 2026-11-30)
+                why = "It stands there already, and OpenAI refuses an item that comes twice."
+                self.report(own_id, why, "content.repeated")
+                continue
+            is_other = own_id and before.get("id") == own_id
+            if own_id and not is_other:
+                self._places[own_id] = len(self.messages)
+            self.messages.append(dict(_without(("id",), item)) if is_other else item)
         self._units += units
 
     # -- what the user and the developer say --
@@ -391,7 +404,7 @@ class Wire(openai.OpenAIWire):
         own = (as_object(part.get("block")) for part in result.get("content", ()))
         is_open = call.get("pending_safety_checks")
         is_open = is_open and not any(one.get("acknowledged_safety_checks") for one in own)
-        if call and (is_open or not self._screen(result)):
+        if call and (is_open or not self._screen(result)) and call in self.messages:
             self.messages[self.messages.index(call)], self._kinds[call_id] = plain, ""
 
     def _screen(self, result: JsonObject) -> Item:

@@ -198,6 +198,7 @@ class _Chat(Check):
         is_lost = is_reply and content is None and is_silent
         back = limits.thinking.back if limits is not None and message.get("tool_calls") else None
         thinks = back and not any(map(message.get, REASONING_FIELDS)) and self.thinks
+        thinks = thinks and "<think>" not in as_text(content)  # as MiniMax says it
         yield role not in _ROLES, "C0", ".role", f"unknown role {role!r}"
         yield no_developer, "C5", ".role", "developer is not taken by this model"
         yield is_late and is_strict, "C16", "", "instructions stand in front only"

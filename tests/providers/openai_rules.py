@@ -373,6 +373,10 @@ CHAT_TAKEN: Final[dict[str, dict[str, Any]]] = {
             "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
         }.items()
     },
+    "calls with their reasoning in the text, as MiniMax has it": {
+        "model": "MiniMax-M3",
+        "messages.2.content": "<think>hm</think>",
+    },
     **{
         f"calls of a model that is asked not to think ({key})": {"model": "kimi-k2.6", key: value}
         for key, value in {

@@ -479,6 +479,21 @@ def test_contents_are_read_as_events() -> None:
     assert [where for where, _ in notes] == ["contents[3]", "contents[4]"]
 
 
+@pytest.mark.parametrize("between", [[], [{"role": "model", "parts": [{"text": "b"}]}]])
+def test_calls_in_several_contents_are_answered_in_one(between: list[Any]) -> None:
+    calls = [{"role": "model", "parts": [{"functionCall": {"name": name}}]} for name in "fg"]
+    answers = [{"functionResponse": {"name": name, "response": {"output": name}}} for name in "fg"]
+    asked = {"role": "user", "parts": [{"text": "a"}]}
+    contents = [asked, calls[0], *between, calls[1], {"role": "user", "parts": answers}]
+
+    events = GEMINI.read_messages(contents)
+
+    parts = [part for _, body in events for part in body["parts"]]
+    called = [part["call_id"] for part in parts if part["type"] == "tool_call"]
+    assert [part["call_id"] for part in parts if part["type"] == "tool_result"] == called
+    assert len({*called}) == 2
+
+
 def test_a_part_of_a_reply_that_is_odd_is_kept_and_not_sent() -> None:
     read = GEMINI.read_reply(chunk({}, {"text": 5, "thoughtSignature": "c2ln"}, {"text": "b"}))
 

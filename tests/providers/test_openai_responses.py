@@ -386,6 +386,17 @@ def test_calls_of_own_tools_are_read_and_go_back_as_their_kind(
     assert made[1:] == [sent, output]
 
 
+def test_an_item_that_comes_twice_is_sent_once() -> None:
+    found = reply(opaque_own(SEARCH, "[search]"), made_by=NO_REASONING)
+    other = reply(opaque_own({**SEARCH, "status": "failed"}, "[search]"), made_by=NO_REASONING)
+
+    payload, entries = render_with_entries(NAME, user("a"), found, user("b"), found, other)
+
+    sent = [one for one in payload["input"] if one["type"] == SEARCH["type"]]
+    assert sent == [SEARCH, {k: v for k, v in SEARCH.items() if k != "id"} | {"status": "failed"}]
+    assert [rule for _, rule in entries] == ["content.repeated"]
+
+
 FOREIGN: dict[str, tuple[Any, Any, str]] = {
     "another provider's block": (opaque("gemini", {"x": 1}, "Found."), "Found.", "content.foreign"),
     "a document in another provider's block": (
