@@ -1,6 +1,7 @@
 """`import`, `export`, `sessions` and `count`: stores, and transcripts of other programs."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -171,7 +172,7 @@ def _later(
     and makes up those that are missing.
     """
     ids, (said, _) = [event.id for event in stored], _told(read.events)
-    had, known = 0, {NO_RESULT}
+    had, known = 0, Counter[str]()
     for run in _runs(stored, read):
         parts, results = _told(run)
         had = max(had, sum(1 for _ in takewhile(bool, map(eq, parts, said))))
@@ -183,7 +184,8 @@ def _later(
         rest: list[Part] = []
         for part in event.parts:
             if isinstance(part, ToolResult):
-                rest += [] if _key(part) in known else [part]
+                known[_key(part)] -= 1
+                rest += [] if known[_key(part)] >= 0 or _key(part) == NO_RESULT else [part]
             elif had:
                 had -= 1
             else:
@@ -234,11 +236,11 @@ def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequ
         yield exported(start + 1 + at, name)
 
 
-def _told(events: Sequence[SessionEvent]) -> tuple[list[tuple[str, Any]], set[str]]:
-    """Return what was said, part by part, and the results."""
+def _told(events: Sequence[SessionEvent]) -> tuple[list[tuple[str, Any]], Counter[str]]:
+    """Return what was said, part by part, and how often each result was given."""
     parts: list[tuple[str, Any]] = [(event.type, part) for event in events for part in event.parts]
     said = [one for one in parts if not isinstance(one[1], ToolResult)]
-    return said, {_key(part) for _, part in parts if isinstance(part, ToolResult)}
+    return said, Counter(_key(part) for _, part in parts if isinstance(part, ToolResult))
 
 
 def _key(result: ToolResult) -> str:

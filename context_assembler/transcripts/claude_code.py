@@ -396,7 +396,7 @@ def write_rows(events: Iterable[SessionEvent]) -> str:
     """
     lines: list[str] = []
     parent: str | None = None
-    place = 1
+    place, replies = 1, set[str]()
     events = [*events]
     replaced = [e.covers for e in events if e.covers and "replaced_by" in e.metadata]
     gone = {seq for one in replaced for seq in range(one.first_seq, one.last_seq + 1)}
@@ -404,6 +404,10 @@ def write_rows(events: Iterable[SessionEvent]) -> str:
         first_id = event.id if _is_uuid(event.id) else _name(f"{place}/0/{event.id!a}")
         for number, row in enumerate(_rows_of(event, place)):
             is_boundary = row.get("subtype") == "compact_boundary"
+            if row["type"] == "assistant":  # rows with one id would be one reply
+                message = row["message"]
+                message["id"] += f"_{place}" if message["id"] in replies else ""
+                replies.add(message["id"])
             place += not is_boundary
             links: dict[str, Json] = {"parentUuid": None if is_boundary else parent}
             if is_boundary:
