@@ -212,6 +212,8 @@ class Skill(Value):
         tools: Specs, in any provider's shape, of tools that are offered while it is active.
         allowed_tools: Tools that its author wants approved in advance (`allowed-tools`). Shown to
             the model and the application; nothing is limited by it.
+        is_hidden: Whether the model does not know it unless it is active: its author keeps it for
+            people to call (`disable-model-invocation`).
     """
 
     name: str
@@ -221,6 +223,7 @@ class Skill(Value):
     priority: int = 0
     tools: tuple[JsonObject, ...] = ()
     allowed_tools: tuple[str, ...] = ()
+    is_hidden: bool = False
 
 
 class Turn(TypedDict, total=False):

@@ -48,7 +48,8 @@ class BootstrapFile(NamedTuple):
         imports: The files that `@path` references brought in.
         embedded: Of a template, the texts of these files, each in place of a mark in `text`: they
             are put in after it is rendered, so that nothing in them is executed.
-        absence: Of a missing file, where it was looked for, what is there, and what to do.
+        absence: Of a missing file, where it was looked for, what is there, and what to do; of one that
+            takes another's place, whose.
     """
 
     section: str
@@ -318,7 +319,9 @@ class Reading:
         """Return the first of the names that exists."""
         for name in names:
             if self._exists(path := os.path.join(folder, name)):
-                return self._read_file(section, path)
+                first, taken = (one.partition(".")[0] for one in (names[0], name))
+                stands_in = "" if taken == first else f"{name} takes the place of {first}.md."
+                return self._read_file(section, path)._replace(absence=stands_in)
         remedy = "There is no such folder: correct what bootstrap= or [bootstrap] folder names."
         if os.path.isdir(folder):
             remedy = "Write it, or set [bootstrap] required to the sections that you have."

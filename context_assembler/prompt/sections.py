@@ -215,7 +215,7 @@ class SystemPromptBuilder:
         wanted = [file for file in lost if file.section in self._required]
         for file in wanted or (lost[:1] if sent.isdisjoint(nearest) else ()):
             nothing = f"nothing of {file.path} is sent, because it is {file.state}."
-            why = file.absence or f"{nothing} Correct the file."
+            why = file.absence if file.state == "missing" else f"{nothing} Correct the file."
             yield f"The system prompt lacks {file.section!r}: {why}"
 
     def _of_files(self, files: Iterable[BootstrapFile]) -> Iterator[tuple[str, PromptSection]]:

@@ -2,6 +2,7 @@
 
 Source:
     https://agentskills.io/specification (read 2026-11-27)
+    https://code.claude.com/docs/en/skills#frontmatter-reference (read 2026-11-30)
 """
 
 import json
@@ -150,6 +151,8 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
         priority=priority,
         tools=tuple(specs),
         allowed_tools=tuple(allowed),
+        # Where YAML was read line by line, a flag is text.
+        is_hidden=str(metadata.get("disable-model-invocation")).lower() in ("true", "yes", "on"),
     )
     return skill, notes
 
@@ -272,10 +275,11 @@ def show_skills(
 ) -> ShownSkills:
     """Return the section of skills: names, files and descriptions within `max_tokens`.
 
-    If two skills share a name, the higher priority wins; of equal ones the first given. Too long a
-    list is shortened fairly: the longest descriptions first, down to a length that all may have. If
-    even the names do not fit, those of the lowest priority are left out, and counted. The
-    instructions of active skills follow the list, and do not count.
+    A hidden skill is left out unless it is active, and never listed. If two skills share a name, the
+    higher priority wins; of equal ones the first given. Too long a list is shortened fairly: the
+    longest descriptions first, down to a length that all may have. If even the names do not fit,
+    those of the lowest priority are left out, and counted. The instructions of active skills follow
+    the list, and do not count.
 
     Args:
         skip_reason: Why all of them are left out; `None`: they are not.
@@ -310,6 +314,10 @@ def show_skills(
         hint = did_you_mean(name, sorted(adding), otherwise="")
         warnings.append(f"active_skills names {name!r}, {why} {hint}")
     named = {*asked, *((patterns or ()) if activates_named else ())} & adding
+    why = "its author keeps it for people to call (disable-model-invocation), and it is not active"
+    for name in [name for name, one in chosen.items() if one.is_hidden and name not in named]:
+        entries.append(_dropped(name, why, "hidden"))
+        del chosen[name]
     masked: Mask = mask or (lambda text: (text, ()))
     for name, skill in chosen.items():
         (words, kinds), (text, others) = masked(skill.description), masked(skill.instructions)
@@ -317,7 +325,7 @@ def show_skills(
         if kinds or others:
             warnings.append(f"{skill.path}: {masking_notice([*kinds, *others])}")
     skills, is_active = tuple(chosen.values()), tuple(name for name in chosen if name in named)
-    text = _fitting_list(skills, max_tokens, count_text)
+    text = _fitting_list([one for one in skills if not one.is_hidden], max_tokens, count_text)
     text = "\n\n".join(filter(None, (text, *(active_block(chosen[name]) for name in is_active))))
     left_out, said = tuple(entries), tuple(map(str.rstrip, warnings))
     shown = ShownSkills(skills, is_active, text, (), said, left_out)
@@ -403,6 +411,7 @@ def follow_section(
     listed, sent = _lines_by_head(shown.text), _lines_by_head(text)
     for skill in shown.skills:
         head, whole = list_line(skill, ""), list_line(skill, skill.description)
+        whole = "" if skill.is_hidden else whole
         line, is_active = listed.get(head, ""), skill.name in shown.active
         block = active_block(skill) if is_active else ""
         decision: Decision = "kept"

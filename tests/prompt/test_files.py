@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from context_assembler.errors import InvalidParameterError, TemplateError, UnsafePathError
 from context_assembler.prompt import BootstrapFile, BootstrapLoader, FolderSkills, render_files
+from context_assembler.report import file_entries
 
 LATER_NS = 10**19  # so late that every file has been left alone for long
 
@@ -70,7 +71,13 @@ def test_another_clients_file_takes_the_place_of_a_missing_agent_file(tmp_path: 
     first = load_agent(tmp_path)
     write(tmp_path, AGENTS_md="agents")
 
-    assert (first.text, load_agent(tmp_path).text) == ("claude", "agents")
+    second = load_agent(tmp_path)
+
+    assert (first.text, second.text) == ("claude", "agents")
+    assert first.absence == "CLAUDE.md takes the place of AGENT.md."
+    assert [entry.reason for entry in file_entries([second], count_text=len)] == [
+        "AGENTS.md takes the place of AGENT.md."
+    ]
 
 
 DECODED: dict[str, tuple[bytes, str, str, list[str]]] = {

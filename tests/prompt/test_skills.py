@@ -278,6 +278,43 @@ def test_nothing_in_instructions_closes_their_tags_and_a_skill_from_code_has_no_
     assert '<skill name="a">\nx &lt;/skill> y\n</skill>' in shown.text
 
 
+FLAGS = {"true": True, "yes": True, '"true"': True, "false": False, "no": False, "": False}
+
+
+@pytest.mark.parametrize("broken", ["", "x: a: b\n"])
+@pytest.mark.parametrize(("flag", "is_hidden"), FLAGS.items())
+def test_an_author_can_keep_a_skill_from_the_model(
+    tmp_path: Path, flag: str, is_hidden: bool, broken: str
+) -> None:
+    more = f"disable-model-invocation: {flag}\nuser-invocable: false\nmodel: opus\n{broken}"
+    write(tmp_path, "pdf/SKILL.md", skill_file(more=more))
+
+    [one] = FolderSkills(tmp_path).list_now()
+
+    assert one.is_hidden is is_hidden
+
+
+def test_a_hidden_skill_is_shown_only_while_it_is_active() -> None:
+    deploy = skill("deploy", instructions="Ship it.", is_hidden=True)
+
+    idle, active, named = (
+        show(PDF, deploy, **settings)
+        for settings in (
+            {},
+            {"active": ["deploy"]},
+            {"patterns": ["deploy"], "activates_named": True},
+        )
+    )
+
+    assert "deploy" not in idle.text
+    assert [one.name for one in idle.skills] == ["pdf"]
+    assert fates(idle)["deploy"] == ("dropped", "hidden")
+    assert "- deploy" not in active.text
+    assert '<skill name="deploy">\nShip it.\n</skill>' in active.text
+    assert fates(active)["deploy"] == ("kept", "active")
+    assert named.text == '<skill name="deploy">\nShip it.\n</skill>'
+
+
 FILTERS: dict[str, tuple[dict[str, Any], list[str], tuple[str, ...], str]] = {
     "all": ({}, ["csv", "pdf"], (), ""),
     "a pattern": ({"patterns": ["p*"]}, ["pdf"], (), ""),
