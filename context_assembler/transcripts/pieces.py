@@ -164,7 +164,10 @@ class Builder:
         if name == "thinking":
             sealed = as_text(fields.pop("redacted", None)) or as_text(fields.pop("data", None))
             text = self._text(fields, "text", is_needed=not (sealed or signature))
-            vendor, own = "anthropic" if sealed else vendor, fields.pop("id", None)
+            is_claudes = sealed or (
+                signature and vendor == "openai_chat"
+            )  # nobody said whose it is
+            vendor, own = "anthropic" if is_claudes else vendor, fields.pop("id", None)
             return _thinking(text, vendor, signature, sealed, own)
         call_id = self._text(fields, "call", is_needed=True)
         warnings: list[str] = []
