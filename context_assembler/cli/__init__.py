@@ -33,7 +33,8 @@ _MODULES: Final = {
     "start": "demo init lint",
     "sessions": "import export sessions count",
     "requests": "assemble explain check lint-payload",
-    "memory": "memory",
+    "project": "memory",
+    "hook": "hook doctor",
     "models": "models",
     "serve": "serve",
 }

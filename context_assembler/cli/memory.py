@@ -26,7 +26,7 @@ _SHOWN: Final = (
 
 
 @asynccontextmanager
-async def _opened(url: str | None, *, creates: bool = False) -> AsyncGenerator[Any, None]:
+async def opened(url: str | None, *, creates: bool = False) -> AsyncGenerator[Any, None]:
     """Open the memory store of that URL, or of the settings; its file must exist."""
     named = url or AssemblerConfig().memory.store
     if not named:
@@ -45,7 +45,7 @@ async def _assembler(
     """Open the store and put the embedder of the settings next to it."""
     name = AssemblerConfig().memory.embedder
     embed = memories.open_embedder(name) if name and name != "none" else None
-    async with _opened(url, creates=creates) as store:
+    async with opened(url, creates=creates) as store:
         yield memories.MemoryAssembler(store, embed=embed, **options)
 
 
@@ -118,7 +118,7 @@ async def search(
 @cli.command(app, "stats")
 async def stats(*, memory: Words = None) -> Answer:
     """Print how many memories a store has, by kind and project."""
-    async with _opened(memory) as store:
+    async with opened(memory) as store:
         return Answer(to_json(await store.stats()))
 
 
@@ -129,7 +129,7 @@ async def forget(id: list[str], *, memory: Words = None, namespace: Words = None
     Args:
         id: The memories' ids.
     """
-    async with _opened(memory) as store:
+    async with opened(memory) as store:
         gone = [*await store.forget(id, filters=_only(namespace))]
     unknown = [one for one in dict.fromkeys(id) if one not in gone]
     if not gone:
@@ -173,7 +173,7 @@ async def export(file: Path, *, memory: Words = None, namespace: Words = None) -
         file: Where to write JSON Lines; - is stdout.
     """
     target: Any = sys.stdout.buffer if file == cli.STANDARD else file
-    async with _opened(memory) as store:
+    async with opened(memory) as store:
         number = await memories.export_memories(store, target, filters=_only(namespace))
     if file == cli.STANDARD:
         raise typer.Exit
@@ -196,7 +196,7 @@ async def fade(
         remedy = "Pass --half-life-days 30, or set [memory] fades_half_life_days."
         raise ConfigurationError("No half-life is given.", remedy=remedy)
     worth: dict[str, Any] = {"half_life_days": days, "least_worth": settings.fades_below}
-    async with _opened(memory) as store:
+    async with opened(memory) as store:
         faded = await memories.find_faded(store, now=datetime.now(UTC), **worth)
         ids, gone = [record.id for record in faded], list[str]()
         for name in () if dry_run else {record.namespace: None for record in faded}:

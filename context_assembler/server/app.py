@@ -113,7 +113,7 @@ class Worker:
 
     def _keep(self, state: str, made: StartContext, row: tuple[object, ...]) -> None:
         with suppress(OSError):  # a full disk costs the snapshot, not the answer
-            keep_rendered(made, state, memory_file=_file_of(self._memory_url or ""))
+            keep_rendered(made, state, store=self._memory_url or "")
             log_injection(state, row)
 
     async def assembled(self, asked: AssembleBody) -> AssembledContext:
@@ -122,12 +122,6 @@ class Worker:
         if refused:
             raise HTTPException(422, f"{min(refused)} needs a program's own objects.")
         return await self.assembler.assemble(asked.session_id, asked.agent_id, **asked.options)
-
-
-def _file_of(url: str) -> str:
-    """Return the file of a SQLite store; empty for others."""
-    scheme, _, path = url.partition(":")
-    return str(Path(path).resolve()) if scheme == "sqlite" else ""
 
 
 def create_app(worker: Worker, *, token: str | None = None, hosts: tuple[str, ...] = ()) -> Any:

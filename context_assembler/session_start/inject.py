@@ -29,9 +29,17 @@ NOT_READ = (
 )
 
 # What each client reads on stdout; `%s` is the context as a JSON string, `%e` the event's name.
+_SPECIFIC = '{"hookSpecificOutput":{"hookEventName":%e,"additionalContext":%s}}'
 ENVELOPES = {
-    # https://code.claude.com/docs/en/hooks#sessionstart (read 2026-11-30)
-    "claude_code": '{"hookSpecificOutput":{"hookEventName":%e,"additionalContext":%s}}',
+    # https://code.claude.com/docs/en/hooks#sessionstart-decision-control (read 2026-11-30)
+    "claude_code": _SPECIFIC,
+    # openai/codex, codex-rs/hooks/schema/generated/session-start.command.output.schema.json; 0.154.0
+    # refused the field for a while: https://github.com/openai/codex/issues/45999 (read 2026-11-30)
+    "codex": _SPECIFIC,
+    # https://geminicli.com/docs/hooks/reference (read 2026-11-30)
+    "gemini_cli": _SPECIFIC,
+    # obra/superpowers, hooks/session-start (read 2026-11-30): snake case, and nothing around it
+    "cursor": '{"additional_context":%s}',
 }
 
 

@@ -23,6 +23,7 @@ from context_assembler.tokens import TokenCounter
 
 _LONGEST_ENTRY_CHARS: Final = 300
 _SUMMARY_CHARS: Final = 120  # of what a session came to
+_SIGNATURE_CHARS: Final = 80
 _MOST_PATHS: Final = 2
 _MOST_NAMES: Final = 4  # of functions in one file
 _MOST_READ: Final = 500  # records of one kind that a layer looks at
@@ -275,7 +276,8 @@ async def _read_functions(ask: _Ask) -> list[str]:
             continue
         seen.add((about.path, about.name))
         line = f":{about.start_line}" if about.start_line else ""
-        named = f"`{_line(about.signature or about.name)}`{line} {about.change or 'changed'}"
+        said = _line(about.signature or about.name, _SIGNATURE_CHARS)
+        named = f"`{said}`{line} {about.change or 'changed'}"
         by_path.setdefault(ask.relative(about.path or ""), []).append(named)
     entries = list[str]()
     for path, names in by_path.items():

@@ -44,11 +44,10 @@ async def observe(
     Raises:
         TranscriptError: The file is no transcript, or the object of no hook that is known.
     """
-    if is_object(given):
-        return await _observe_hook(store, given, project_path)
-    assert isinstance(given, Path)
-    read = read_transcript(given, partial=True)
-    return await _observe_transcript(store, read, given.stem, project_path, is_ended=True)
+    if isinstance(given, Path):
+        read = read_transcript(given, partial=True)
+        return await _observe_transcript(store, read, given.stem, project_path, is_ended=True)
+    return await _observe_hook(store, given if is_object(given) else {}, project_path)
 
 
 async def learn(

@@ -13,14 +13,16 @@ _TABLE = """CREATE TABLE IF NOT EXISTS rendered (
     project TEXT PRIMARY KEY, text TEXT NOT NULL, tokens INTEGER NOT NULL, layers TEXT NOT NULL)"""
 
 
-def keep_rendered(context: StartContext, state: str, *, memory_file: str = "") -> None:
+def keep_rendered(context: StartContext, state: str, *, store: str = "") -> None:
     """Keep a context for the hook, if its project can be named on one line.
 
     Args:
         state: The folder; it is made if needed, for its owner alone.
-        memory_file: The SQLite file that it was read from: once that changes, the snapshot is old.
-            Close the store first, as its last writes go to the file then.
+        store: URL of the store that it was read from: once a SQLite file changes, the snapshot is
+            old. Close the store first, as its last writes go to the file then.
     """
+    scheme, _, path = store.partition(":")
+    memory_file = os.path.realpath(path) if scheme == "sqlite" else ""
     if "\n" in context.project + memory_file:
         return
     os.makedirs(state, mode=0o700, exist_ok=True)

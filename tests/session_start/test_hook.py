@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from context_assembler import session_start
 from context_assembler.session_start import StartContext, find_project, keep_rendered
+from context_assembler.session_start.inject import ENVELOPES
 
 HOOK = Path(session_start.__file__).parent / "hook.py"
 
@@ -87,7 +90,7 @@ def test_a_snapshot_older_than_its_memory_gives_way_to_the_table(
     memory = tmp_path / "memory.db"
     memory.write_bytes(b"")
     kept = context(find_project(str(project)), "rendered")
-    keep_rendered(kept, str(state), memory_file=str(memory))
+    keep_rendered(kept, str(state), store=f"sqlite:{memory}")
     assert "snapshot" in route_of(state, project)
     [snapshot] = state.glob("snapshot-*.md")
     changed = snapshot.stat().st_mtime + 1
@@ -159,3 +162,34 @@ def test_a_project_of_which_nothing_is_known_is_told_so(state: Path, project: Pa
     keep_rendered(context(find_project(str(project)), ""), str(state))
 
     assert "nothing is remembered" in text_of(told(state, {"cwd": str(project)}))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+reports = st.binary(max_size=300) | st.dictionaries(
+    st.sampled_from(["cwd", "session_id", "source", "hook_event_name", "x"]), json_values
+).map(lambda asked: json.dumps(asked).encode())
+
+
+@given(raw=reports)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_on_stdin_an_envelope_comes_out(state: Path, raw: bytes) -> None:
+    assert text_of(told(state, raw))
+
+
+@pytest.mark.parametrize("client", ENVELOPES)
+def test_each_client_gets_its_own_envelope(state: Path, project: Path, client: str) -> None:
+    keep_rendered(context(find_project(str(project)), "told"), str(state))
+
+    envelope = told(state, {"cwd": str(project)}, client)
+
+    event = {"hookEventName": "SessionStart", "additionalContext": "told"}
+    expected = (
+        {"additional_context": "told"} if client == "cursor" else {"hookSpecificOutput": event}
+    )
+    assert envelope == expected
