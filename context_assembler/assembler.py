@@ -859,12 +859,12 @@ class ContextAssembler:
             ContentError: JSON cannot express the value.
             UnknownSessionError: There is no such session.
         """
-        from context_assembler.record import read_given
+        from context_assembler.record import read_given, with_warning
 
         given = read_given(content, is_error=is_error, by_tool=True)
         made = partial(tool_result_event, call_id, given.content, is_error=given.is_error)
         event = made(tool_name=tool_name, created_at=self.now())
-        event = replace(event, metadata=given.metadata)
+        event = with_warning(replace(event, metadata=given.metadata))
         await self._head(session_id)
         [stored] = await self._append(session_id, [event])
         return stored

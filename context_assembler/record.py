@@ -1,5 +1,6 @@
 """What a call adds to its session: the notes it sent, the reply, and the row of the call."""
 
+import re
 import warnings
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -361,7 +362,10 @@ _TEXTS: Final = ("text", "input_text", "output_text")
 _TEXT_FIELDS: Final = frozenset(
     "type text citations cache_control annotations logprobs prompt_cache_breakpoint _meta".split()
 )
-_BYTES_CHARS: Final = 1_000  # from here on it is worth a warning that a picture is sent as text
+# A picture or a PDF in base64, long enough to be worth a warning.
+_BYTES: Final = re.compile(
+    r"(?<![\w+/])(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|data:[\w.+/-]+;base64,)[\w+/=-]{1000}"
+)
 _AS_TEXT: Final = "A picture or a PDF in a result is sent as text: return an Image or a Document."
 
 
@@ -404,10 +408,15 @@ def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -
         metadata |= {"warnings": "; ".join(notes)} if notes else {}
     elif by_tool and isinstance(content, str) and content.startswith("data:image/"):
         content = Image(source=UrlSource(url=content))
-    elif by_tool and _holds_bytes(content):
-        warnings.warn(_AS_TEXT, stacklevel=4)
-        metadata["warnings"] = _AS_TEXT
     return Given(content, is_error, metadata)
+
+
+def with_warning(event: SessionEvent) -> SessionEvent:
+    """Return a result; with a warning if it holds a picture or a PDF as text."""
+    if not _BYTES.search(event.text):
+        return event
+    warnings.warn(_AS_TEXT, stacklevel=3)
+    return replace(event, metadata={**event.metadata, "warnings": _AS_TEXT})
 
 
 def _plain(value: Any) -> Any:
@@ -475,21 +484,6 @@ def _is_mcp(block: JsonObject) -> bool:
     if str(block["type"]).startswith("resource"):
         return "uri" in texts and (held is block or not texts.isdisjoint({"text", "blob"}))
     return "data" in texts and not texts.isdisjoint({"mimeType", "mime_type"})
-
-
-def _holds_bytes(value: Any) -> bool:
-    """Whether a picture or a PDF is among the texts of a value."""
-    waiting = [value]
-    while waiting:
-        held = waiting.pop()
-        if isinstance(held, str) and len(held) > _BYTES_CHARS:
-            if ";base64," in held or begins_as(held):
-                return True
-        elif isinstance(held, list | tuple):
-            waiting += held
-        elif is_object(held):
-            waiting += held.values()
-    return False
 
 
 # ---- calibration ----

@@ -2,6 +2,7 @@
 
 import warnings
 from base64 import b64encode
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -276,6 +277,11 @@ async def test_what_merely_looks_like_content_is_told_as_json(
     assert event.metadata == {}
 
 
+@dataclass
+class Shot:
+    screen: str
+
+
 WHOLE: dict[str, tuple[Any, ToolResult]] = {
     "MCP": (
         {"content": [{"type": "text", "text": "No."}], "isError": True},
@@ -326,7 +332,8 @@ async def test_a_whole_result_is_taken_apart(
 
 
 @pytest.mark.parametrize(
-    "value", [PNG, {"screen": PNG}, {"pages": [{"a": PDF}]}, f"see data:image/png;base64,{PNG}"]
+    "value",
+    [PNG, {"screen": PNG}, Shot(PNG), {"pages": [{"a": PDF}]}, f"see data:image/png;base64,{PNG}"],
 )
 async def test_a_picture_as_text_is_warned_of(assembler: ContextAssembler, value: Any) -> None:
     with pytest.warns(UserWarning, match="sent as text"):
