@@ -669,9 +669,11 @@ def _labelled(markdown: str) -> str:
 
 
 def _note_entry(shown: RecalledMemory, count: CountText) -> ReportEntry:
-    is_cut, after = shown.is_truncated, shown.tokens
-    before = max(count(shown.record.text) if is_cut else 0, after)
+    is_cut, after, text = shown.is_truncated, shown.tokens, shown.record.text
+    before = max(count(text) if is_cut else 0, after)
     reason = f"Recalled from {', '.join(shown.found_in)}, score {shown.score:.2f}."
+    reason += " Secrets in it are masked." if "[masked: " in text else ""
+    reason += " A tag in it was escaped." if escape_tag(RECALL_TAG, text) != text else ""
     rule = "memory.shortened" if is_cut else "memory.recalled"
     decision: Literal["shortened", "kept"] = "shortened" if is_cut else "kept"
     return ReportEntry("memory", shown.record.id, decision, before, after, reason, rule)
