@@ -288,15 +288,11 @@ class Wire(openai.OpenAIWire):
         """
         if item.get("container_id") in gone:
             return _message("assistant", describe(item))
-        pieces = objects_in(item.get("content"))
-        if not any(
-            "container_id" in mark for p in pieces for mark in objects_in(p.get("annotations"))
-        ):
-            return item
-        for piece in (pieces := plain_json(pieces)):
-            marks = objects_in(piece.get("annotations"))
+        pieces = plain_json(objects_in(item.get("content")))
+        for piece in (one for one in pieces if "annotations" in one):
+            marks = objects_in(piece["annotations"])
             piece["annotations"] = [one for one in marks if one.get("container_id") not in gone]
-        return {**item, "content": pieces}
+        return {**item, "content": pieces} if pieces else item
 
     def _reasoning(self, part: JsonObject) -> Item | None:
         """Return the reasoning item that the part goes back as; `None` if it cannot.
