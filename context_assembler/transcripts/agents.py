@@ -281,6 +281,7 @@ def _read_opencode(builder: Builder) -> None:
         info = without_nulls(as_object(message.get("info", message)))
         pieces = message.get("parts", stored.get(as_text(info.get("id"))))
         info["created"] = as_object(info.pop("time", None)).get("created")
+        info |= as_object(info.pop("model", None))
         own_id, parent = as_text(info.get("id")), as_text(info.get("parentID"))
         places[own_id] = len(builder.reading.events)
         asked = [one for one in objects_in(pieces) if one.get("type") == "compaction"]
