@@ -60,6 +60,7 @@ _RELATION_FACTOR: Final = 0.5  # of the score, for each relation that is walked
 _RECALLS_AT_ONCE: Final = 4  # with one source: while one of them thinks, another one reads
 _PROBLEM_CHARS: Final = 200
 _GRACE_SECONDS: Final = 0.25
+_TICK_SECONDS: Final = 0.02
 # What asyncio, its clients and sqlite3 say of what belongs to another loop or thread.
 _ELSEWHERE: Final = "event loop|different loop|inside a task|created in a thread"
 
@@ -145,7 +146,8 @@ class Apart:
                 raise TimeoutError("it still blocks its thread with an earlier question")
             self._is_stuck = False
         try:  # in a copy of the caller's context
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_begin(call), loop))
+            asked = asyncio.run_coroutine_threadsafe(_awaken(call), loop)
+            return await _awaken(lambda: asyncio.wrap_future(asked))
         except asyncio.CancelledError:
             self._is_stuck = True
             raise
@@ -164,8 +166,15 @@ class Apart:
         return self._loop
 
 
-async def _begin(call: Callable[[], Awaitable[T]]) -> T:
-    return await call()
+async def _awaken(call: Callable[[], Awaitable[T]]) -> T:
+    """Return what a call returns; what another thread sets without waking this loop is seen soon."""
+    task = asyncio.ensure_future(call())
+    try:
+        while not task.done():
+            await asyncio.wait([task], timeout=_TICK_SECONDS)
+        return task.result()
+    finally:
+        task.cancel()
 
 
 def _turn(loop: asyncio.AbstractEventLoop) -> None:

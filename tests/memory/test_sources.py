@@ -131,6 +131,24 @@ async def test_what_belongs_to_the_callers_loop_or_thread_is_asked_there() -> No
     rows.close()
 
 
+async def test_a_source_may_wait_for_what_the_callers_loop_sets() -> None:
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        begun.set()
+        await gate.wait()
+
+    async def sleep(_seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    memory = MemoryAssembler(Asked(wait), sleep=sleep)
+    recalling = asyncio.ensure_future(memory.assemble_context("pear", context_types="memories"))
+    await begun.wait()
+    gate.set()
+
+    assert "a pear is sweet" in (await recalling).markdown
+
+
 async def test_a_source_sees_who_asks_and_keeps_its_thread() -> None:
     seen: list[str] = []
 
