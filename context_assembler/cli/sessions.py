@@ -17,15 +17,7 @@ from rich.console import RenderableType
 from context_assembler import errors, transcripts
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
-from context_assembler.events import (
-    Json,
-    Part,
-    Session,
-    SessionEvent,
-    ToolResult,
-    compact_json,
-    to_json,
-)
+from context_assembler.events import Json, Session, SessionEvent, ToolResult, to_json
 from context_assembler.models import get_model_limits
 from context_assembler.options import LAYERS, AssemblerConfig
 from context_assembler.providers.wire import NO_RESULT
@@ -117,16 +109,10 @@ async def import_(
                 about |= {"transcript": read.metadata} if read.metadata else {}
                 at = min((e.created_at for e in read.events if e.created_at), default=None)
                 await store.create(Session(id=own, agent_id=agent, metadata=about, created_at=at))
-            row: dict[str, Json] = {
-                "session": own,
-                "name": name,
-                "file": str(path),
-                "events": len(read.events),
-            }
+            row = {"session": own, "name": name, "file": str(path), "events": len(read.events)}
             row |= {"new_events": len(new), "tools": len(read.tools)}
             row |= {"rows_read": read.rows_read, "rows_listed": read.rows_listed}
-            row["issues"] = to_json(read.issues)
-            done.append(row)
+            done.append({**row, "issues": to_json(read.issues)})
     return Answer(done, _show_imported(done))
 
 
@@ -181,7 +167,7 @@ def _later(
             break
     new: list[SessionEvent] = []
     for event in read.events:
-        rest: list[Part] = []
+        rest: list[Any] = []
         for part in event.parts:
             if isinstance(part, ToolResult):
                 known[_key(part)] -= 1
@@ -244,8 +230,7 @@ def _told(events: Sequence[SessionEvent]) -> tuple[list[tuple[str, Any]], Counte
 
 
 def _key(result: ToolResult) -> str:
-    is_made_up = result.text.endswith(NO_RESULT)
-    return NO_RESULT if is_made_up else compact_json(to_json(result))
+    return NO_RESULT if result.text.endswith(NO_RESULT) else str(to_json(result))
 
 
 def _shifted(event: SessionEvent, by: int) -> SessionEvent:

@@ -55,23 +55,15 @@ _REASONS: Final[Mapping[str, str]] = {
     "queue-operation": "name what waited; what was sent has rows of its own; left out",
     "last-prompt": "repeat what other rows say; left out",
 }
-# Rows with text that the client sends to the model in the user's place: origin, and the text.
-_TEXTS: Final[Mapping[str, tuple[str, Callable[["_Row"], Json]]]] = {
-    "system:local_command": ("user", lambda row: _plain(row.fields.get("content"))),
-    "attachment:queued_command": ("user", lambda row: row.attachment.get("prompt")),
-    "attachment:file": ("file", lambda row: _file(row.attachment)),
-    "attachment:directory": (
-        "file",
-        lambda row: _titled(row.attachment.get("path"), _plain(row.attachment.get("content"))),
-    ),
-    "attachment:edited_text_file": (
-        "file",
-        lambda row: _titled(row.attachment.get("filename"), _plain(row.attachment.get("snippet"))),
-    ),
-    "attachment:hook_additional_context": (
-        "developer",
-        lambda row: _plain(row.attachment.get("content")),
-    ),
+# Rows that the client sends to the model in the user's place: origin, and the fields that hold a
+# title and what is said.
+_TEXTS: Final = {
+    "system:local_command": ("user", "", "content"),
+    "attachment:queued_command": ("user", "", "prompt"),
+    "attachment:file": ("file", "filename", "content"),
+    "attachment:directory": ("file", "path", "content"),
+    "attachment:edited_text_file": ("file", "filename", "snippet"),
+    "attachment:hook_additional_context": ("developer", "", "content"),
 }
 
 
@@ -80,10 +72,6 @@ class _Row(NamedTuple):
 
     row: Row
     fields: JsonObject
-
-    @property
-    def line(self) -> int | None:
-        return self.row.line
 
     @property
     def kind(self) -> str:
@@ -217,7 +205,7 @@ def _chain(rows: list[_Row], issues: Issues) -> Iterator[str]:
             found = next((at for at in range(place - 1, -1, -1) if rows[at].uuid), None)
             if found is not None:
                 reason = "names no earlier row; the row before is taken for it"
-                issues.note(f"{row.kind}.parentUuid", reason, row.line)
+                issues.note(f"{row.kind}.parentUuid", reason, row.row.line)
         place = found
 
 
@@ -249,11 +237,10 @@ class _Builder:
     def finish(self) -> None:
         if self._boundary is not None:
             reason = "has no summary after it; nothing was compacted"
-            row = self._boundary
-            self._reading.leave(row.row, row.kind, reason, is_counted=False)
+            self._reading.leave(self._boundary.row, self._boundary.kind, reason)
 
     def _note(self, row: _Row) -> Callable[[str, str], None]:
-        return lambda where, what: self._issues.note(f"{row.kind}.{where}", what, row.line)
+        return lambda where, what: self._issues.note(f"{row.kind}.{where}", what, row.row.line)
 
     def _read(self, row: _Row) -> list[tuple[str, Body]]:
         """Return the events that the provider's file reads from a row's message."""
@@ -266,7 +253,7 @@ class _Builder:
         if row.fields.get("isApiErrorMessage"):
             text = _plain(row.message.get("content"))
             reason = f"reports a failed call, not a reply ({text:.60}); left out"
-            self._reading.leave(row.row, row.kind, reason, is_counted=False)
+            self._reading.leave(row.row, row.kind, reason)
             return
         [(_, read)] = self._read(row) or [("assistant", {"parts": []})]
         parts, made_by = read["parts"], read.get("made_by")
@@ -291,7 +278,7 @@ class _Builder:
     def _add_user(self, row: _Row) -> None:
         if row.fields.get("toolUseResult") is not None:
             reason = "repeats results for display; the results are kept"
-            self._issues.count("toolUseResult", reason, row.line)
+            self._issues.count("toolUseResult", reason, row.row.line)
         for event_type, body in self._read(row):
             if event_type == "user" and row.fields.get("isMeta"):
                 body["origin"] = "developer"
@@ -327,7 +314,7 @@ class _Builder:
         if kind == "system:compact_boundary":
             self._boundary = row
             self._reading.use(row.row)
-        elif kind in _TEXTS and (content := _TEXTS[kind][1](row)):
+        elif kind in _TEXTS and (content := _said(row)):
             read = anthropic.read_messages([{"role": "user", "content": content}], self._note(row))
             for event_type, body in read:
                 if (origin := _TEXTS[kind][0]) != "user":
@@ -367,18 +354,19 @@ def _plain(value: Json) -> str:
     return anthropic.describe_block(as_object(value)) if isinstance(value, dict) else ""
 
 
-def _titled(title: Json, text: str) -> str:
-    return f"{title}:\n{text}" if isinstance(title, str) and text else text
-
-
-def _file(attachment: JsonObject) -> Json:
-    content, name = attachment.get("content"), attachment.get("filename")
-    file = as_object(as_object(content).get("file"))
+def _said(row: _Row) -> Json:
+    """Return what a row of `_TEXTS` says: blocks, or a text under its title."""
+    _, title, name = _TEXTS[row.kind]
+    fields = row.attachment or row.fields
+    held, head = fields.get(name), f"{fields[title]}:" if title in fields else ""
+    file = as_object(as_object(held).get("file"))
     if isinstance(file.get("base64"), str) and as_text(file.get("type")).startswith("image/"):
         source = {"type": "base64", "media_type": file["type"], "data": file["base64"]}
-        title = {"type": "text", "text": f"{name}:"}
-        return [title, {"type": "image", "source": source}]
-    return _titled(name, _plain(file.get("content", content)))
+        return [{"type": "text", "text": head}, {"type": "image", "source": source}]
+    if name == "prompt":
+        return held
+    text = _plain(file.get("content", held))
+    return f"{head}\n{text}" if head and text else text
 
 
 # ---- writing ----

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from context_assembler.errors import TranscriptError, brief_repr, with_article
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, event_of, kind_of
 from context_assembler.ports import ToolSpec
-from context_assembler.providers.wire import as_list, as_object, read_object
+from context_assembler.providers.wire import as_list, as_object, as_text, read_object
 
 _NAMES: Final = ("id", "session_id", "simulation_id", "task_id")
 _HISTORIES: Final = ("messages", "conversation", "traj", "contents")
@@ -156,17 +156,9 @@ class Reading:
         self._left: set[int] = set()
         self._broken = len(issues.lost)  # lines that are not JSON are no rows
 
-    def add(
-        self,
-        row: Row | None,
-        event_type: str,
-        body: Body,
-        *,
-        id: Json = "",
-        created_at: Json = None,
-    ) -> None:
-        """Add an event; its id and time are taken if they can be."""
-        self.events.append((event_type, body, {"id": id, "created_at": created_at}))
+    def add(self, row: Row | None, event_type: str, body: Body, **about: Json) -> None:
+        """Add an event; `about` it are its `id` and `created_at`, which are taken if they can be."""
+        self.events.append((event_type, body, about))
         if row is not None:
             self.use(row)
 
@@ -174,18 +166,14 @@ class Reading:
         """Count rows as read that have no event of their own."""
         self._used.update(row.at for row in rows)
 
-    def leave(
-        self, row: Row, what: str, reason: str, *, is_known: bool = True, is_counted: bool = True
-    ) -> None:
+    def leave(self, row: Row, what: str, reason: str, *, is_known: bool = True) -> None:
         """List a row that is not read.
 
         Args:
             what: The rows of this kind, such as `rows of type progress`; or the one row.
-            is_known: Whether such rows are known, and left out on purpose.
-            is_counted: Whether known rows of this kind are one issue, with how many there are.
+            is_known: Whether such rows are known, and left out on purpose: then they are counted.
         """
-        counted = self.issues.count if is_counted else self.issues.note
-        report = counted if is_known else self.issues.lose
+        report = self.issues.count if is_known else self.issues.lose
         report(what, reason, row.line)
         self._left.add(row.at)
 
@@ -226,9 +214,8 @@ class Reading:
 
 
 def _event(event_type: str, body: Body, about: JsonObject) -> SessionEvent:
-    event_id = about["id"] if isinstance(about["id"], str) else ""
-    kind = kind_of(event_type, body)
-    return event_of(body, kind=kind, id=event_id, seq=0, created_at=_time(about["created_at"]))
+    kind, moment = kind_of(event_type, body), _time(about.get("created_at"))
+    return event_of(body, kind=kind, id=as_text(about.get("id")), seq=0, created_at=moment)
 
 
 def _time(value: Json) -> datetime | None:

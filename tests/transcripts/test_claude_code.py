@@ -101,7 +101,7 @@ CASES: dict[str, Case] = {
     "a boundary without a summary": (
         [GO, boundary("b1", "u1"), said("u2", "b1", "b")],
         "U go, U b",
-        "system:compact_boundary",
+        "system:compact_boundary (1×)",
     ),
     "a summary of another file": (
         [boundary("b1", "x"), said("s1", "b1", "Before …", isCompactSummary=True)],
@@ -120,7 +120,7 @@ CASES: dict[str, Case] = {
     "a failed call": (
         [GO, replied("a1", "u1", "m1", "API Error") | {"isApiErrorMessage": True}],
         "U go",
-        "assistant",
+        "assistant (1×)",
     ),
     "a row written twice": ([GO, GO], "U go", "repeated rows (1×)"),
     "what a skill tells": (
