@@ -113,8 +113,11 @@ class BootstrapLoader:
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.folder = folder_path(folder, "bootstrap")
-        self._root = None if root is None else folder_path(root, "root")
+        if "\0" in f"{folder}{root}":
+            remedy = "Correct it: it holds a NUL character."
+            raise InvalidParameterError("bootstrap", folder, rule="must be a path", remedy=remedy)
+        self.folder: str = os.path.expanduser(folder)
+        self._root: str | None = None if root is None else os.path.expanduser(root)
         agent = tuple(agent_names)
         self._names = {"agent": agent, "soul": ("SOUL.md",), "context": ("CONTEXT.md",)}
         self._searches_upward, self._mask = searches_upward, mask
@@ -256,19 +259,6 @@ def real_path(path: str) -> str:
         return os.path.realpath(path)
     except OSError:
         return os.path.normpath(path)
-
-
-def folder_path(folder: "str | os.PathLike[str]", name: str) -> str:
-    """Return the path of a folder that was given by this name.
-
-    Raises:
-        InvalidParameterError: No system has a folder of that name.
-    """
-    path: str = os.path.expanduser(os.fspath(folder))
-    if "\0" in path:
-        remedy = "Correct it: it holds a NUL character."
-        raise InvalidParameterError(name, path, rule="must be a path", remedy=remedy)
-    return path
 
 
 def _identity(path: str) -> _Identity:

@@ -21,13 +21,7 @@ from context_assembler.errors import ConfigurationError, brief, did_you_mean, wi
 from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill
 from context_assembler.prompt.cutting import seal_text
-from context_assembler.prompt.files import (
-    Mask,
-    Reading,
-    folder_path,
-    masking_notice,
-    split_front_matter,
-)
+from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
@@ -64,7 +58,7 @@ class FolderSkills:
         priority: int = 0,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.folders = tuple(folder_path(folder, "skills") for folder in folders)
+        self.folders = tuple(os.path.expanduser(os.fspath(folder)) for folder in folders)
         self.priority, self._now_ns = priority, now_ns
         self.problems: list[ReportEntry] = []
         self.notes: list[str] = []
@@ -315,9 +309,9 @@ def show_skills(
         warnings.append(f"active_skills names {name!r}, {why} {hint}")
     named = {*asked, *((patterns or ()) if activates_named else ())} & adding
     why = "its author keeps it for people to call (disable-model-invocation), and it is not active"
-    for name in [name for name, one in chosen.items() if one.is_hidden and name not in named]:
-        entries.append(_dropped(name, why, "hidden"))
-        del chosen[name]
+    hidden = [name for name, one in chosen.items() if one.is_hidden and name not in named]
+    entries += [_dropped(name, why, "hidden") for name in hidden]
+    chosen = {name: one for name, one in chosen.items() if name not in hidden}
     masked: Mask = mask or (lambda text: (text, ()))
     for name, skill in chosen.items():
         (words, kinds), (text, others) = masked(skill.description), masked(skill.instructions)

@@ -27,23 +27,13 @@ from context_assembler.prompt.files import MARKS, BootstrapFile
 _MAX_WORK: Final = 1_000_000  # characters, entries and loop turns: ten times a large file
 # Beyond it, whole numbers of one remainder have the same hash.
 _MAX_WHOLE: Final = 2**60
-_SIZED: Final = (str, range)
-_LISTS: Final = (list, tuple)
-_TOKEN_WORK: Final = 25
-_CALL_WORK: Final = 20
 # What takes n² steps takes ten thousand of them for each that is counted here.
 _STEPS_PER_SQUARE: Final = 10_000
 # Each makes much of little, or bytes, whose own methods are not counted.
 _UNSAFE_METHODS: Final = frozenset({"translate", "expandtabs", "encode", "to_bytes"})
 
 
-class _Left(local):
-    """Work that the template that a thread renders may still do."""
-
-    work = 0
-
-
-_left = _Left()
+_left: Any = local()  # `work` that the template which a thread renders may still do
 
 
 def render_files(
@@ -123,7 +113,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         act = getattr(obj, "__wrapped__", obj)
         owner = getattr(act, "__self__", None)
-        _spend(_CALL_WORK)
+        _spend(20)
         if isinstance(owner, str):
             form = "{" if act.__name__.startswith("format") else ""
             _weigh(owner, (*args, *kwargs.values()), form)
@@ -144,7 +134,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self, source: str, name: str | None, filename: str | None = None, state: str | None = None
     ) -> TokenStream:
         stream = super()._tokenize(source, name, filename, state)
-        return TokenStream(_counted(None, stream, _TOKEN_WORK), name, filename)
+        return TokenStream(_counted(None, stream, 25), name, filename)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         template = super()._parse(source, name, filename)
@@ -232,13 +222,13 @@ def _size(value: Any) -> int:
     while waiting and size <= _left.work:
         held: Any = waiting.pop()
         size += 1
-        if isinstance(held, _SIZED):
+        if isinstance(held, (str, range)):
             size += len(held)
         elif isinstance(held, int):
             size += _MAX_WORK * (abs(held) > _MAX_WHOLE)
         elif isinstance(held, dict):
             waiting += [*held.keys(), *held.values()]
-        elif isinstance(held, _LISTS):
+        elif isinstance(held, (list, tuple)):
             waiting += held
         elif isinstance(held, Namespace):
             waiting += object.__getattribute__(held, "_Namespace__attrs").values()

@@ -495,9 +495,6 @@ class _Mended:
     def __init__(self, stream: Any, left_out: dict[str, InvalidToolError]) -> None:
         self._stream, self._left_out = stream, left_out
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
         return self

@@ -365,10 +365,10 @@ def test_what_was_checked_is_what_is_read(tmp_path: Path) -> None:
 
 
 def test_a_folder_whose_name_holds_nul_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="bootstrap must be a path"):
+    with pytest.raises(InvalidParameterError, match="bootstrap must be a path") as caught:
         BootstrapLoader("a\0b")
-    with pytest.raises(InvalidParameterError, match="skills must be a path"):
-        FolderSkills("a\0b")
+
+    assert "NUL" in caught.value.remedy
 
 
 def test_a_file_that_only_names_another_is_read_as_a_link(tmp_path: Path) -> None:
