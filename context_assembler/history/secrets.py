@@ -199,27 +199,24 @@ def _is_said(part: JsonObject) -> bool:
     return part["type"] != "opaque" or part["block"].get("type") in said
 
 
-def _changed(value: Json, whole: Collection[str], change: Change, notices: dict[str, None]) -> Json:
+def _changed(value: Json, whole: Collection[str], change: Change, said: dict[str, None]) -> Json:
     """Return JSON with its texts changed; the same object if none is."""
     if isinstance(value, str):
         text, notice = change(value)
-        notices |= {notice: None} if notice else {}
+        said |= {notice: None} if notice else {}
         return text
     if events.is_list(value):
-        made = [_changed(held, whole, change, notices) for held in value]
+        made = [_changed(held, whole, change, said) for held in value]
         return made if made != value else value
     if not events.is_object(value):
         return value
-    fields = {
-        k: held if k in whole else _changed(held, whole, change, notices)
-        for k, held in value.items()
-    }
+    fields = {k: v if k in whole else _changed(v, whole, change, said) for k, v in value.items()}
     media_type = str(value.get("media_type") or value.get("mime_type"))
     if re.match(r"text/|application/[\w.-]*(?:json|xml|yaml|javascript)", media_type):
         with suppress(ValueError, TypeError, KeyError):
             bare, notice = change(decode_text(b64decode(value["data"], validate=True))[0])
             if notice:
-                notices[notice] = None
+                said[notice] = None
                 fields["data"] = b64encode(bare.encode()).decode()
     if fields == value:
         return value
