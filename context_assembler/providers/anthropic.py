@@ -293,6 +293,7 @@ _FENCED: Final = (
     "Sent as fenced text of the user: the API takes a system message only after the user's and "
     "before a reply."
 )
+_UNSIGNED: Final = "Thinking without a signature is left out: the API refuses it."
 _STRAY: Final = wire.Change(
     "repaired",
     "content.caller",
@@ -457,7 +458,8 @@ class Wire(wire.GrownWire):
         for block in (part["block"] for part in turn["parts"] if _is_ours(part)):
             pair_id, kind = _pair_id(block), as_text(block.get("type"))
             is_call, is_lost = kind.endswith("_tool_use"), pair_id not in waiting
-            if pair_id and (find_flaw(block) or (kind.endswith("_tool_result") and is_lost)):
+            is_lost = is_lost if kind.endswith("_tool_result") else self._lacks_server(block)
+            if pair_id and (find_flaw(block) or is_lost):
                 self._broken.add(pair_id)
             (waiting.add if is_call else waiting.discard)(pair_id)
         self._waiting = frozenset(waiting - self._broken - {""})
@@ -470,6 +472,14 @@ class Wire(wire.GrownWire):
         if turn["role"] == "system":
             return self._system_unit(turn, settled)
         return role, self._blocks(settled, role), (), False
+
+    def _lacks_server(self, block: JsonObject) -> bool:
+        """Whether a block is the call of an MCP server that no tool set of the request names.
+
+        The anthropic package 2.14, BetaMCPToolsetParam (read 2026-11-30)
+        """
+        servers = [tool.get("mcp_server_name") for tool in self.tools]
+        return block.get("type") == "mcp_tool_use" and block.get("server_name") not in servers
 
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits)
@@ -536,8 +546,15 @@ class Wire(wire.GrownWire):
             elif block is not None and part.get("provider") == NAME and not find_flaw(block):
                 is_marked = "cache_control" in block
                 blocks.append(verbatim(block) if is_marked else wire.clean_json(block))
+            elif block is not None and part.get("provider") == NAME:
+                self.report("thinking", _UNSIGNED, "reasoning.unsigned", "cleared")
         if not is_reply and len(blocks) > 1:
             blocks.sort(key=lambda block: block["type"] != "tool_result")
+        elif calls and not any(block["type"] in THINKING_TYPES for block in blocks):
+            # A turn ends with its calls, unless the API signed it as it is.
+            # https://github.com/anthropics/claude-code/issues/473 (read 2026-11-30)
+            first = next(at for at, block in enumerate(blocks) if block["type"] == "tool_use")
+            blocks[first:] = sorted(blocks[first:], key=lambda block: block["type"] != "text")
         return blocks
 
     def _result(self, part: JsonObject) -> Block:

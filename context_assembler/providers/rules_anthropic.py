@@ -32,7 +32,9 @@ A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 | A20: {_TOOLS}/tool-search-
 A21: {_BUILD}/vision; {_GITHUB}/BerriAI/litellm/issues/24900 | A23: {_BUILD}/context-windows |
 A22: {_DOCS}/api/errors; {_CODE}/5174 | A27: {_BUILD}/effort | A29: {_BUILD}/compaction |
 A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A32: {_CODE}/4668 |
-A33: {_GITHUB}/Dokploy/mcp/issues/74 | A34: {_TOOLS}/programmatic-tool-calling
+A12: {_DOCS}/api/messages/create | A24: {_BUILD}/prompt-caching | A25: {_BUILD}/compaction |
+A26: {_BUILD}/context-editing | A33: {_GITHUB}/Dokploy/mcp/issues/74 |
+A34: {_TOOLS}/programmatic-tool-calling | A35: {_CODE}/473
 """)
 """Rule → where it is written."""
 
@@ -53,6 +55,12 @@ _NO_SAMPLING: Final = "2026-10-21"  # the API version since which none is taken
 _PAIRED: Final = ("tool_use", "tool_result")
 _SERVER_CALLS: Final = ("server_tool_use", "mcp_tool_use")
 _ROLES: Final = ("user", "assistant", "system")
+_OF_OTHERS: Final = {"name", "tool_calls", "tool_call_id", "reasoning_content", "refusal"}
+_TYPES_OF_OTHERS: Final = (
+    "input_text output_text image_url input_image input_file input_audio refusal tool_call "
+    "function_call toolCall"
+).split()
+_EITHER: Final = re.compile(r"claude-\w+-4-[5-9].*")  # takes temperature or top_p
 _CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -179,6 +187,21 @@ def _settings(s: _Sent) -> Iterator[Row]:
     longest = (s.limits.output_tokens if s.limits is not None and not s.betas else None) or inf
     yield not as_text(body.get("model")), "A0", "model", "a model id is required"
     yield not most >= 0, "A0", "max_tokens", "a number of tokens is required"
+    yield most % 1 > 0, "A0", "max_tokens", "must be a whole number"
+    if most == 0:
+        asked = as_object(body.get("output_config")).get("format")
+        forces = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
+        for name, given in (("stream", body.get("stream")), ("output_config.format", asked)):
+            yield given, "A24", name, "not taken with max_tokens 0"
+        is_odd = s.thinks in ("enabled", "adaptive", "between_tools")
+        yield is_odd, "A24", "thinking", "not taken with max_tokens 0"
+        yield forces, "A24", "tool_choice", "no forced tool choice with max_tokens 0"
+    managed = as_object(body.get("context_management"))
+    both = body.get("compaction") and managed
+    yield both, "A25", "compaction", "excludes context_management"
+    edits = [as_text(one.get("type")) for one in wire.objects_in(managed.get("edits"))]
+    is_late = any(kind.startswith("clear_thinking") for kind in edits[1:])
+    yield is_late, "A26", "context_management.edits", "clear_thinking must come first"
     yield not s.count, "A0", "messages", "one is required"
     yield s.count > 100_000, "A22", "messages", "at most 100,000 are taken"
     yield most > longest, "A23", "max_tokens", f"the model's most is {longest:,}"
@@ -203,16 +226,17 @@ def _thinking(s: _Sent) -> Iterator[Row]:
         "disabled": off in ("no", "between_tools") or (off == "effort_up_to_high" and is_highest),
         "between_tools": off != "between_tools" or is_highest,
     }
-    is_odd = bool(rule.kinds) and refused.get(s.thinks, False)
+    is_odd = bool(rule.kinds) and refused.get(s.thinks, bool(s.thinks))
     yield is_odd, "A15", "thinking.type", f"the model refuses {s.thinks!r}"
-    is_odd = isinstance(level, str) and bool(rule.levels) and level not in rule.levels
+    is_odd = isinstance(level, str) and level not in rule.levels
+    is_odd = is_odd and (bool(rule.levels) or s.limits.provider == "anthropic")
     yield is_odd, "A27", "output_config.effort", f"not a level: {level!r}"
 
 
 def _sampling(s: _Sent) -> Iterator[Row]:
     names = ("temperature", "top_p", "top_k")
     given = wire.without_nulls({name: s.body.get(name) for name in names})
-    rule, heat = s.limits, wire.as_number(given.get("temperature")) or 0
+    rule = s.limits
     takes_any = rule is None or rule.parameters.temperature != "never"
     for name, value in given.items():
         is_odd = not s.is_newest and (name == "top_k" or value != 1)
@@ -220,8 +244,18 @@ def _sampling(s: _Sent) -> Iterator[Row]:
         yield s.is_newest, "A14", name, f"not taken since API version {_NO_SAMPLING}"
         yield is_odd and not takes_any, "A14", name, "the model takes default sampling only"
         yield is_odd and has_budget, "A14", name, "not taken while the model thinks"
-    is_odd = not s.is_newest and not 0 <= heat <= anthropic.MAX_TEMPERATURE
-    yield is_odd, "A14", "temperature", "must be between 0 and 1"
+    if s.is_newest:
+        return
+    for name, most in (("temperature", anthropic.MAX_TEMPERATURE), ("top_p", 1), ("top_k", inf)):
+        value = wire.as_number(given.get(name, 0))
+        is_odd = value is None or not 0 <= value <= most or (name == "top_k" and value % 1 != 0)
+        yield is_odd, "A14", name, "must be a number" + f" between 0 and {most:g}" * (most < inf)
+    if rule is not None and s.thinks == "enabled":
+        share = wire.as_number(given.get("top_p"))
+        is_odd = share is not None and not 0.95 <= share <= 1
+        yield is_odd, "A14", "top_p", "must be between 0.95 and 1 while the model thinks"
+    elif rule is not None and _EITHER.fullmatch(rule.id) and len({*given} - {"top_k"}) > 1:
+        yield True, "A14", "top_p", "is not taken next to temperature"
 
 
 def _tools(s: _Sent) -> Iterator[Row]:
@@ -241,6 +275,8 @@ def _tools(s: _Sent) -> Iterator[Row]:
     choice, where = as_object(s.body.get("tool_choice")), "tool_choice"
     kind, wanted = choice.get("type"), choice.get("name")
     offers, forces = names or s.body.get("mcp_servers"), kind in ("any", "tool")
+    is_odd = bool(choice) and kind not in ("auto", "any", "tool", "none")
+    yield is_odd, "A6", f"{where}.type", "must be auto, any, tool or none"
     is_lost = kind == "tool" and as_text(wanted) not in names
     has_budget = forces and s.thinks == "enabled"
     yield forces and not offers, "A6", where, "a call is forced, but no tool is offered"
@@ -274,8 +310,13 @@ def _definition(tool: JsonObject, where: str) -> Iterator[Row]:
 
 
 def _order(s: _Sent) -> Iterator[Row]:
+    kind = s.turns[0].blocks[0].kind if s.turns and s.turns[0].blocks else ""
+    is_odd = not s.first and s.turns and s.turns[0].role == "assistant" and kind != "compaction"
+    yield is_odd, "A12?", "messages[0]", "the first message should be the user's"
     for at, message in s.messages:
         role, content, where = message.get("role"), message.get("content"), f"messages[{at}]"
+        for name in _OF_OTHERS & message.keys():
+            yield True, "A0", f"{where}.{name}", "is no field of a message"
         if content and isinstance(content, str | list | tuple) and role in _ROLES:
             continue
         is_text = isinstance(content, str | list | tuple)
@@ -319,6 +360,7 @@ def _calls(s: _Sent) -> Iterator[Row]:
     for at, turn in enumerate([*s.turns, _Turn()]):
         answered, own = set[str](), dict[str, _Block]()
         is_user, is_late = turn.role == "user", False
+        is_signed = any(block.kind in THINKING_TYPES for block in turn.blocks)
         for block in turn.blocks:
             kind, body = block.kind, block.body
             if kind == "tool_result":
@@ -333,6 +375,8 @@ def _calls(s: _Sent) -> Iterator[Row]:
                     yield is_late and is_user, "A2", where, "results come first in their message"
                 answered.add(call_id)
                 continue
+            is_odd = kind == "text" and bool(own) and turn.role == "assistant" and not is_signed
+            yield is_odd, "A35?", block.where, "text stands in front of the calls of its turn"
             is_late = True
             if kind == "tool_use":
                 call_id = as_text(body.get("id"))
@@ -340,7 +384,7 @@ def _calls(s: _Sent) -> Iterator[Row]:
                     yield from _call(block, is_twice=call_id in own)
                 own[call_id] = block
                 program = as_text(as_object(body.get("caller")).get("tool_id"))
-                is_odd = program and program not in server_calls and not s.asks(program)
+                is_odd = bool(program) and program not in server_calls and not s.asks(program)
                 yield is_odd, "A34", f"{block.where}.caller", f"there is no call {program!r}"
             elif kind in _SERVER_CALLS:
                 server_calls.add(block.text("id"))
@@ -380,6 +424,7 @@ def _contents(s: _Sent) -> Iterator[Row]:
         flaw = anthropic.find_flaw(body) if kind not in _PAIRED and (kind or role) else None
         is_odd = (is_thought or is_summary) and role != "assistant"
         yield flaw, rule, where, f"would be refused: {flaw}"
+        yield kind in _TYPES_OF_OTHERS, "A0", f"{where}.type", f"unknown type {kind!r}"
         yield is_odd, rule, where, "only the assistant thinks and compacts"
         if s.is_newest:
             is_odd = kind == "text" and role == "user" and bool(body.get("citations"))

@@ -1,17 +1,27 @@
 """Calls that Claude's servers run, next to calls of the client's: what goes out until they answer."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from context_assembler import ContextAssembler, ReportEntry, SessionEvent, ToolCall
+from context_assembler import (
+    ContextAssembler,
+    ReportEntry,
+    SessionEvent,
+    Text,
+    Thinking,
+    ToolCall,
+)
+from context_assembler.events import Provenance
 from context_assembler.providers import check_payload
-from tests.core.sessions import OPUS, QUIET, add, assembled, opened, stored
+from tests.core.sessions import HAIKU, OPUS, QUIET, add, assembled, opened, stored
 from tests.history.talk import block, result
 
 SONNET = "claude-sonnet-4-6"  # takes no system message after the history
 ASKED = block("anthropic", type="server_tool_use", id="srvtoolu_1", name="web_search", input={})
 FOUND = block("anthropic", type="web_search_tool_result", tool_use_id="srvtoolu_1", content=[])
+ANSWER = {"type": "text", "text": "42"}
 LIMITED: dict[str, Any] = {"max_tokens": 50, "on_overflow": "shorten"}
 
 
@@ -128,6 +138,42 @@ def test_what_a_search_found_names_only_tools_that_are_declared() -> None:
 
     [sent] = [one for one in blocks_in(context.to_request()) if "tool_use_id" in one]
     assert sent["content"]["tool_references"] == names[:1]
+    assert context.check().refused == []
+
+
+def test_calls_of_an_mcp_server_go_back_only_next_to_its_tools() -> None:
+    asks = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "ask", "server_name": "wiki"}
+    answer = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": [ANSWER]}
+    blocks = block("anthropic", **asks, input={}), block("anthropic", **answer)
+    reply = said(*(replace(one, text="told") for one in blocks), Text("42."))
+    toolset: Any = {"type": "mcp_toolset", "mcp_server_name": "wiki"}
+
+    sent: dict[bool, list[str]] = {}
+    for has_tools in (True, False):
+        tools = [toolset] if has_tools else []
+        context = ContextAssembler(stored("U a", reply, "U b"), tools=tools).assemble_sync(
+            "s", model=OPUS
+        )
+        sent[has_tools] = [one["type"] for one in context.to_request()["messages"][1]["content"]]
+        assert context.check().refused == []
+
+    assert sent == {True: ["mcp_tool_use", "mcp_tool_result", "text"], False: ["text"] * 3}
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_text_behind_a_call_goes_in_front_of_it_unless_the_turn_is_signed(is_signed: bool) -> None:
+    thought = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+    parts: list[Any] = [ToolCall(call_id="c1", name="look"), Text("Looking."), Text("Wait.")]
+    if is_signed:
+        parts.insert(0, Thinking(provider="anthropic", block=thought))
+    made_by = Provenance(provider="anthropic" if is_signed else "gemini", model=HAIKU)
+    reply = SessionEvent(type="assistant", parts=tuple(parts), made_by=made_by)
+
+    context = assembled("U a", reply, answer("c1"), model=HAIKU)
+
+    kinds = [one["type"] for one in context.to_request()["messages"][1]["content"]]
+    signed, moved = ["thinking", "tool_use", "text", "text"], ["text", "text", "tool_use"]
+    assert kinds == (signed if is_signed else moved)
     assert context.check().refused == []
 
 

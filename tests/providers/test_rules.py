@@ -72,6 +72,15 @@ GEMINI: dict[str, Any] = {
 }
 
 
+CALLS = CLAUDE["messages"][1]["content"][1:]
+
+
+def older(model: str, **sampling: Any) -> dict[str, Any]:
+    """Return the change to another model, asked with sampling over the older version of the API."""
+    header = {"anthropic-version": "2023-06-01"}
+    return {"model": model, "extra_headers": header, "extra_body": sampling}
+
+
 def said(*content: Any) -> dict[str, Any]:
     """Return the change to one message of the user."""
     return {"messages": [{"role": "user", "content": list(content)}]}
@@ -183,6 +192,42 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
     "a document of the assistant": (
         "A14",
         {"messages": [ASK, {"role": "assistant", "content": [{"type": "document"}]}, ASK]},
+    ),
+    "a top_p above one": ("A14", older("claude-opus-4-6", top_p=1.5)),
+    "a temperature below zero": ("A14", older("claude-opus-4-6", temperature=-1)),
+    "a temperature in words": ("A14", older("claude-opus-4-6", temperature="warm")),
+    "half a top_k": ("A14", older("claude-opus-4-6", top_k=1.5)),
+    "temperature and top_p": ("A14", older("claude-opus-4-6", temperature=0.5, top_p=0.5)),
+    "half a token": ("A0", {"max_tokens": 1.5}),
+    "a field of other APIs": ("A0", {"messages.0.name": "Ada"}),
+    "a type of other APIs": ("A0", said({"type": "input_text", "text": "a"})),
+    "warming the cache in a stream": ("A24", {"max_tokens": 0, "stream": True}),
+    "warming the cache while thinking": (
+        "A24",
+        {"max_tokens": 0, "thinking": {"type": "adaptive"}},
+    ),
+    "two ways of compaction": (
+        "A25",
+        {"compaction": {"type": "summarize"}, "context_management": {"edits": [{}]}},
+    ),
+    "thinking cleared late": (
+        "A26",
+        {"context_management": {"edits": [{}, {"type": "clear_thinking_20251015"}]}},
+    ),
+    "an effort on a model without": (
+        "A27",
+        {"model": "claude-haiku-4-5", "output_config": {"effort": "low"}},
+    ),
+    "an unknown kind of thinking": ("A15", {"thinking": {"type": "on"}}),
+    "an unknown tool choice": ("A6", {"tool_choice": {"type": "required"}}),
+    "from the assistant": ("A12?", {"messages": [SAY, ASK]}),
+    "text behind a call": (
+        "A35?",
+        {"messages.1.content": [CALLS[0], {"type": "text", "text": "a"}, CALLS[1]]},
+    ),
+    "a program that is nowhere": (
+        "A34",
+        {"messages.1.content.1.caller": {"type": "code_execution_20260120", "tool_id": "x"}},
     ),
     "citations of the user": ("A14", {"messages.0.content.0.citations": [{}]}),
     "a budget on an adaptive model": ("A15", {"thinking": BUDGET}),
