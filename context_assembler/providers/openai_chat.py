@@ -460,7 +460,7 @@ def _grow_call(calls: list[tuple[Json, Item]], at: Json, piece: Item, *, has_ind
         if fits:
             held, given = as_object(made.get("function")).get("arguments"), said.get("arguments")
             is_whole = isinstance(held, Mapping) or wire.parse_object(as_text(held)) is not None
-            if not (is_whole and given and said.get("name")):
+            if not (is_whole and given and named):
                 _grow(made, piece)
                 return
             if new_id and held == given:  # said again, as a whole
