@@ -450,6 +450,10 @@ def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | No
         left = [name for name in ("citations", "annotations") if value.get(name)]
         notes += (f"The {name} of a text have no place in a session." for name in left)
         return (Text(text),)
+    if takes != "any" and str(kind).endswith("_call_output") and "output" in value:
+        item = {"call_id": "call", **value}  # its own is set when it is sent
+        [(_, body)] = PROVIDERS["openai_responses"].read_messages([item])
+        return [part_from_json(part) for part in body["parts"][0]["content"]]
     provider, needed = _BLOCKS.get(str(kind), ("anthropic", "type" if takes == "any" else ""))
     if not kind:
         provider, needed = "gemini", " ".join((*_GEMINI_FIELDS, "text" if takes else ""))

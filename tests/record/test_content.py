@@ -425,3 +425,23 @@ async def test_the_message_of_a_reply_is_a_reply(
     [call] = answer.tool_calls
     assert (call.call_id, call.name, call.arguments) == ("c1", "f", {"a": 1})
     assert isinstance(call, ToolCall)
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+@pytest.mark.parametrize("named", [{"call_id": "c1"}, {}])
+async def test_a_tool_may_return_an_output_of_openais_own(
+    assembler: ContextAssembler, *, is_listed: bool, named: dict[str, str]
+) -> None:
+    shown = {"type": "computer_screenshot", "image_url": URL}
+    checks = [{"id": "sc_1", "code": "odd_domain", "message": "Careful."}]
+    output: dict[str, Any] = {"type": "computer_call_output", "output": shown, **named}
+    output["acknowledged_safety_checks"] = checks
+
+    stored = await assembler.add_tool_result("s", "c1", [output] if is_listed else output)
+
+    [result] = stored.parts
+    assert isinstance(result, ToolResult)
+    [part] = result.content
+    assert isinstance(part, Opaque)
+    assert part.block["acknowledged_safety_checks"] == checks
+    assert part.block["output"] == shown
