@@ -299,7 +299,16 @@ _STRAY: Final = wire.Change(
     "content.caller",
     "A call is sent without its caller: the program that made it is not sent.",
 )
-_KEPT: Final = ("_start", "_run", "features", "container", "_known", "_declared", "_waiting")
+_KEPT: Final = (
+    "_start",
+    "_run",
+    "features",
+    "container",
+    "_known",
+    "_declared",
+    "_waiting",
+    "_added",
+)
 
 # One turn: role, blocks; of a system turn also the blocks as text of the user, and whether it may
 # speak as the system.
@@ -331,6 +340,7 @@ class Wire(wire.GrownWire):
         self._known = {tool.name: tool for tool in request.tools}  # as notes of changes name them
         offered = (*request.tools, *(plan.added if plan else ()))
         self._declared = frozenset(self.names[tool.name] for tool in offered)
+        self._added = frozenset[Json]()  # names of tools that were defined after the history
         # Ids of server tools' calls: sent without a result so far, sent as text.
         self._waiting, self._broken = frozenset[str](), set[str]()
         self._takes_system = limits.supports("mid_conversation_system")
@@ -384,6 +394,8 @@ class Wire(wire.GrownWire):
             blocks[-1] = {**last, "text": last["text"].rstrip()}
         self._units.append(("assistant", self._counted(blocks), ()))
         messages = self.messages
+        if messages and messages[-1]["role"] == "system":
+            self._added = self._added.union(_added_in(messages[-1]["content"]))
         if messages and messages[-1]["role"] == "assistant":
             blocks = [*messages[-1]["content"], *blocks]
             messages[-1] = {"role": "assistant", "content": blocks}
@@ -440,8 +452,19 @@ class Wire(wire.GrownWire):
         content.sort(key=lambda block: block["type"] != "tool_result")
         if content:
             messages.append({"role": "user", "content": content})
-        if own := [block for unit in run[closing:] for block in unit[1]]:
+        said = [block for unit in run[closing:] for block in unit[1]]
+        if own := [block for block in said if not self._is_unheard(block, said)]:
             messages.append({"role": "system", "content": own})
+
+    def _is_unheard(self, block: Block, said: Sequence[Block]) -> bool:
+        """Whether a block takes away a tool that was told in words alone, which the API refuses.
+
+        https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool (2026-11-30)
+        """
+        if block["type"] != "tool_removal":
+            return False
+        known = [tool.get("name") for tool in self.tools]
+        return _tool_of(block) not in (*known, *self._added, *_added_in(said))
 
     # -- turns as blocks --
 
@@ -844,6 +867,16 @@ def _told(tool: ToolSpec | None) -> Json:
 
 def _is_ours(part: JsonObject) -> bool:
     return bool(part["type"] == "opaque" and part["provider"] == NAME)
+
+
+def _tool_of(block: JsonObject) -> Json:
+    """Return the name of the tool that comes or goes."""
+    tool = as_object(block.get("tool"))
+    return as_object(tool.get("definition")).get("name") or tool.get("name")
+
+
+def _added_in(blocks: Iterable[JsonObject]) -> set[Json]:
+    return {_tool_of(block) for block in blocks if block["type"] == "tool_addition"}
 
 
 def _program_of(part: JsonObject) -> Json:

@@ -377,6 +377,22 @@ def test_tools_come_and_go_in_system_messages() -> None:
     }
 
 
+def test_a_tool_that_was_told_in_words_is_not_taken_away() -> None:
+    write = ToolSpec(name="write", input_schema=SCHEMA)
+    forms = ANTHROPIC.change_forms(request("anthropic").limits)
+    plan = ToolPlan("anthropic", (READ,), (write,), (READ,), forms=forms)
+    comes, goes = (
+        note(change_part(change), note="tools")
+        for change in (ToolChange((write,)), ToolChange((), ("write",)))
+    )
+
+    fenced = render("anthropic", user("a"), comes, user("b"), goes, plan=plan)
+    told = render("anthropic", user("a"), comes, reply("c"), user("b"), goes, plan=plan)
+
+    assert "tool_removal" not in str(fenced["messages"])
+    assert told["messages"][-1]["content"][0]["type"] == "tool_removal"
+
+
 def test_without_a_plan_or_a_declared_tool_a_change_is_text() -> None:
     gone = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "gone"}}
 
