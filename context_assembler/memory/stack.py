@@ -11,7 +11,7 @@ from context_assembler.errors import CHECK_FILE, ConfigurationError, MemoryForma
 from context_assembler.memory.format import RECALL_TAG, FormattedContext, cut_text
 from context_assembler.memory.records import refuse
 from context_assembler.memory.score import Clean
-from context_assembler.texts import CountText, escape_tag
+from context_assembler.texts import CountText, escape_tag, read_file
 
 STACK_FORMAT_VERSION: Final = 1
 MAX_DEPTH: Final = 64
@@ -151,7 +151,7 @@ def load_stack(path: str | Path) -> TaskStack:
     """
     source = Path(path).expanduser()
     try:
-        dumped = source.read_text(encoding="utf-8", errors="replace")
+        dumped = read_file(source)[0].decode("utf-8", "replace")
     except FileNotFoundError:
         return TaskStack()
     except OSError as error:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
 from threading import Event, Thread
@@ -13,7 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_assembler.errors import InvalidParameterError, TemplateError, UnsafePathError
+from context_assembler import AssemblerConfig, read_transcript
+from context_assembler.errors import (
+    AssemblyError,
+    InvalidParameterError,
+    TemplateError,
+    UnsafePathError,
+)
+from context_assembler.memory import load_stack
 from context_assembler.prompt import BootstrapFile, BootstrapLoader, FolderSkills, render_files
 from context_assembler.report import file_entries
 
@@ -337,6 +345,27 @@ def test_a_pipe_or_a_socket_is_refused_at_once(tmp_path: Path, place: str, kind:
     said = [*load_agent(tmp_path).warnings, *(one.reason for one in skills.problems), *skills.notes]
     assert said
     assert all(one.tools == () for one in listed)
+
+
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "settings": ("context-assembler.toml", lambda path: AssemblerConfig(folder=path.parent)),
+    "settings among those of others": (
+        "pyproject.toml",
+        lambda path: AssemblerConfig(folder=path.parent),
+    ),
+    "a transcript": ("talk.jsonl", read_transcript),
+    "a task stack": ("stack.json", load_stack),
+}
+
+
+@pytest.mark.parametrize(("name", "read"), READERS.values(), ids=READERS)
+def test_every_reader_refuses_a_pipe_at_once(
+    tmp_path: Path, name: str, read: Callable[[Path], object]
+) -> None:
+    os.mkfifo(tmp_path / name)
+
+    with pytest.raises(AssemblyError, match="no regular file"):
+        read(tmp_path / name)
 
 
 def test_what_was_checked_is_what_is_read(tmp_path: Path) -> None:

@@ -151,7 +151,10 @@ UNSAYABLE: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("schema", "reason"), UNSAYABLE.values(), ids=UNSAYABLE.keys())
 def test_what_no_request_can_carry_costs_its_tool_alone(schema: Any, reason: str) -> None:
-    tools: list[Any] = [{"name": "odd", "input_schema": schema}, {"name": "sound", "input_schema": {}}]
+    tools: list[Any] = [
+        {"name": "odd", "input_schema": schema},
+        {"name": "sound", "input_schema": {}},
+    ]
 
     collected_tools = ToolCollector(tools).collect_now()
 
