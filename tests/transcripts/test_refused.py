@@ -151,3 +151,39 @@ def test_what_a_request_leaves_to_the_provider_is_named(name: str) -> None:
 
     assert [issue.what for issue in read.issues] == [name]
     assert (read.metadata or {})[name] == KEPT_ELSEWHERE[name][name]
+
+
+GROWN: list[Any] = [
+    HEAD,
+    {"id": "1", "type": "user", "content": [{"text": "go"}], "timestamp": "2026-05-01T00:00:00Z"},
+    {
+        "id": "2",
+        "type": "gemini",
+        "content": "so",
+        "model": "gemini-2.5-pro",
+        "thoughts": [{"subject": "a", "description": "b"}],
+        "tokens": {"input": 1, "output": 2},
+        "toolCalls": [{"id": "c", "name": "f", "args": {}, "result": [{"text": "x"}]}],
+    },
+    {"$set": {"messages": [{"id": "4", "type": "user", "content": "on"}]}},
+    {"$rewindTo": "9"},
+]
+STREAMED: list[Any] = [
+    {"type": "system", "subtype": "init", "session_id": "s", "uuid": "i"},
+    {"type": "user", "message": USER, "session_id": "s", "uuid": "1", "parent_tool_use_id": None},
+    {"type": "assistant", "message": REPLY | {"id": "m", "usage": {}}, "session_id": "s"},
+    ROW | {"type": "attachment", "attachment": {"type": "file", "content": {"file": {}}}},
+]
+
+
+@pytest.mark.parametrize("rows", [GROWN, STREAMED], ids=["gemini_cli", "claude_code"])
+@pytest.mark.parametrize("kind", [{"a": 1}, ["a"], 7, None, ""], ids=str)
+def test_any_one_damaged_value_is_read_listed_or_refused(rows: list[Any], kind: Any) -> None:
+    for at, row in enumerate(rows):
+        for key in row:
+            for damaged in ({**row, key: kind}, {k: row[k] for k in row if k != key}):
+                try:
+                    read = read_transcript(lines(*rows[:at], damaged, *rows[at + 1 :]))
+                except TranscriptError:
+                    continue
+                assert read.rows_read + read.rows_listed == len(rows), (at, key)
