@@ -491,7 +491,7 @@ def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) 
     parts: list[JsonObject] = []
     if thought or details:
         # Details may hold signatures and encrypted reasoning: they are kept whole.
-        block = {"block": {"reasoning_details": details}} if details else {}
+        block: Item = {"block": {"reasoning_details": details}} if details else {}
         block |= {"extras": {NAME: {"field": field}}} if field == "reasoning" else {}
         text = thought or openai.readable(details)
         parts.append({"type": "thinking", "text": text, "provider": NAME, **block})

@@ -407,7 +407,7 @@ class Wire(openai.OpenAIWire):
         """Return the first picture of a result as that of a screen; empty: it has none."""
         pieces = (piece for p in result.get("content", ()) for piece in self._output_pieces(p))
         shown = next((piece for piece in pieces if piece["type"] == "input_image"), Item())
-        place = {key: shown[key] for key in ("image_url", "file_id") if key in shown}
+        place: Item = {key: shown[key] for key in ("image_url", "file_id") if key in shown}
         return {"type": "computer_screenshot", **place} if place else {}
 
     def _output(self, result: JsonObject, call_id: str, kind: str) -> Item:
