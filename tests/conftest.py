@@ -19,11 +19,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "repository")
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the developer's own settings and keys from every test."""
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Hide the developer's own settings, keys and project memory from every test."""
     for name in list(os.environ):
         if name.startswith(FOREIGN_PREFIXES) and name != CORPUS_VARIABLE:
             monkeypatch.delenv(name)
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_STATE", str(tmp_path_factory.getbasetemp() / "state"))
 
 
 @pytest.fixture(scope="session")

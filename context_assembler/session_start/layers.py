@@ -257,7 +257,7 @@ async def _read_sessions(ask: _Ask) -> list[str]:
     for record in await _ended_sessions(ask):
         about = record.metadata
         assert isinstance(about, SessionMetadata)
-        title = _line(about.title or record.text)
+        title = _line(about.title or record.text).rstrip(".:")
         said = "" if record.text in ("", about.title) else f": {_line(record.text, _SUMMARY_CHARS)}"
         paths = ask.paths(about.paths)
         outcome = f" – {_line(about.outcome)}" if about.outcome else ""

@@ -11,6 +11,7 @@ FOLDER = Path(__file__).parents[2] / "examples"
 # What a user sees of each.
 LINES = {
     "anthropic_loop": "Two mugs cost 25.80.",
+    "claude_code_hook/session": "The cart keeps its items now. (`cart.py`)",
     "cost": "of  20,000 tokens: $",
     "edit_while_running": "agent changed",
     "explain_a_session": "The history does not fit, and the oldest exchanges go first.",
@@ -40,7 +41,8 @@ def run(name: str, folder: Path) -> str:
 
 
 def test_every_example_is_run() -> None:
-    assert sorted(LINES) == sorted(path.stem for path in FOLDER.glob("*.py"))
+    found = (path.relative_to(FOLDER).with_suffix("") for path in FOLDER.rglob("*.py"))
+    assert sorted(LINES) == sorted(map(str, found))
 
 
 @pytest.mark.parametrize("name", LINES)
