@@ -896,6 +896,7 @@ class ContextAssembler:
 
         Raises:
             UnknownSessionError: There is no such session.
+            InvalidParameterError: The reply is not one of the session.
         """
         events = [answer] if isinstance(answer, SessionEvent) else list(answer)
         head, parts = await self._head(session_id), [p for event in events for p in event.parts]
@@ -914,13 +915,20 @@ class ContextAssembler:
             except errors.ContentError as error:
                 await self.add_tool_result(session_id, call.call_id, str(error), is_error=True)
 
-        seq = min(event.seq for event in events)
+        first = min(events, key=lambda event: event.seq)
+        stored = self.store.events(session_id, after_seq=first.seq - 1, limit=1)
+        if [(one.id, one.created_at, one.text) for one in stored] != [
+            (first.id, first.created_at, first.text)
+        ]:
+            rule = f"must be a reply that session {session_id!r} holds"
+            remedy = "Record it there first, and pass what record returned."
+            raise errors.InvalidParameterError("answer", first.id, rule=rule, remedy=remedy)
         sources = [*open_tool_sources(tools), *(self.tools.sources if self._has_tools else ())]
         async with self._running.setdefault(session_id, Lock()):  # what runs has no result yet
             planned, left = plan_calls(
                 events,
-                later=self.store.events(session_id, after_seq=seq),
-                offered=await self._offered_to(head, seq, tools),
+                later=self.store.events(session_id, after_seq=first.seq),
+                offered=await self._offered_to(head, first.seq, tools),
                 sources=sources,
                 approved=approved,
             )

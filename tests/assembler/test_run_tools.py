@@ -24,6 +24,7 @@ from context_assembler import (
     assistant_event,
     tool,
 )
+from context_assembler.errors import InvalidParameterError
 
 OPUS = "claude-opus-5-5"
 Said = list[tuple[str, bool, str]]  # call id, whether it is an error, text
@@ -152,6 +153,20 @@ async def test_of_two_at_once_one_runs_the_calls() -> None:
 
     assert tools.ran == [("Lima", 1)]
     assert len(await said(assembler)) == 1
+
+
+async def test_a_reply_of_another_session_runs_nothing() -> None:
+    tools = Recorder()
+    assembler, answers = await begun(tools.look, reply=asks(("1", "look", {"city": "Lima"})))
+    await assembler.add_user("other", "Go.")
+    await assembler.sessions.append("other", [assistant_event("Hi."), assistant_event("Hi.")])
+    call = ToolCall(call_id="1", name="look", arguments={"city": "Lima"})
+
+    for session, answer in (("other", answers[-1]), ("s", assistant_event((call,)))):
+        with pytest.raises(InvalidParameterError, match="must be a reply that session"):
+            await assembler.run_tools(session, answer)
+
+    assert tools.ran == []
 
 
 async def test_another_process_runs_no_call_again(tmp_path: Path) -> None:
