@@ -6,7 +6,6 @@ describes the session, or all messages. packages/core/src/services/chatRecording
 google-gemini/gemini-cli at 5411f11 (read 2026-11-30).
 """
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from context_assembler.events import Body, Json, JsonObject
@@ -70,13 +69,6 @@ def _read(reading: Reading) -> None:
 def _messages(reading: Reading) -> list[tuple[Row, JsonObject]]:
     """Return the messages that count, each with its row."""
     found: dict[str, tuple[Row, JsonObject]] = {}
-
-    def leave(keys: Iterable[str], what: str) -> None:
-        for key in keys:
-            row, message = found[key]
-            if message is row.fields:
-                reading.leave(row, what, "do not count any more; left out")
-
     for row in reading.rows:
         fields, ids = row.fields, [*found]
         back = fields.get("$rewindTo")
@@ -84,20 +76,21 @@ def _messages(reading: Reading) -> list[tuple[Row, JsonObject]]:
         key = as_text(fields.get("id")) or f"#{row.at}"
         if back is not None:
             removed = ids[ids.index(back) :] if back in ids else ids
-            leave(removed, "rewound messages")
             found = {key: one for key, one in found.items() if key not in removed}
             reading.use(row)
         elif about:
             if isinstance(about.get("messages"), list):
-                leave(ids, "replaced messages")
                 given = enumerate(map(as_object, about["messages"]))
                 found = {as_text(one.get("id")) or f"#{row.at}/{n}": (row, one) for n, one in given}
             reading.metadata |= {name: one for name, one in about.items() if name != "messages"}
             reading.use(row)
         elif _takes(fields):
-            if key in found:
-                leave([key], "earlier forms of messages")
             found[key] = row, fields
+    counting = {row.at for row, _ in found.values()}
+    for row in reading.rows:
+        if "type" in row.fields and row.at not in counting and _takes(row.fields):
+            reason = "were completed, replaced or taken back; left out"
+            reading.leave(row, "earlier messages", reason)
     return [*found.values()]
 
 
