@@ -134,7 +134,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self, source: str, name: str | None, filename: str | None = None, state: str | None = None
     ) -> TokenStream:
         stream = super()._tokenize(source, name, filename, state)
-        return TokenStream(_counted(None, stream, 25), name, filename)
+        return TokenStream(_counted(None, stream, 50), name, filename)
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         template = super()._parse(source, name, filename)
