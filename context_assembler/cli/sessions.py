@@ -209,16 +209,14 @@ def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequ
         yield stored[ids.index(first) :]
     # Plain messages of Anthropic's are read as Chat.
     twins = ("anthropic",) if read.format == "openai_chat" else ()
-    written = [name for name in (read.format, *twins) if transcripts.FORMATS[name].write]
-    names = written if stored else []
-    ends = [n for n, event in enumerate(stored) if event.type == "compaction" and n]
-    ends.append(len(stored))
+    names = [one for one in (read.format, *twins) if stored and transcripts.FORMATS[one].write]
+    compactions = (n for n, event in enumerate(stored) if event.type == "compaction" and n)
+    ends = [*compactions, len(stored)]
     for name, end in product(names, reversed(ends)):
         yield exported(end, name)
     length = len(_told(read.events)[0])
     for name, (start, end) in product(names, pairwise([0, *ends])):
-        sizes = range(start + 1, end)
-        at = bisect_left(sizes, length, key=bound(size, name=name))
+        at = bisect_left(range(start + 1, end), length, key=bound(size, name=name))
         yield exported(start + 1 + at, name)
 
 
