@@ -161,10 +161,11 @@ def _later(
     had, known = 0, Counter[str]()
     for run in _runs(stored, read):
         parts, results = _told(run)
-        had = max(had, sum(1 for _ in takewhile(bool, map(eq, parts, said))))
+        same = sum(1 for _ in takewhile(bool, map(eq, parts, said)))
+        had = max(had, same)
         known |= results
-        if had == len(said) and run is not stored:
-            break
+        if same and same in (len(said), len(parts)) and isinstance(run, tuple):
+            break  # an export: a list is the session itself, which tells results otherwise
     new: list[SessionEvent] = []
     for event in read.events:
         rest: list[Any] = []
