@@ -50,7 +50,7 @@ _HOLDS: Final[Mapping[str, tuple[type, ...]]] = {
 
 _MAX_CHARS: Final = 1_000_000  # of a tool's definition
 _CHARS_OF_A_VALUE: Final = 10
-_MAX_LEVELS: Final = 200
+_MAX_LEVELS: Final = 150  # the checkers refuse requests of more than 200
 _MAX_NUMBER: Final = float_info.max
 _MAX_BRANCHES: Final = 10_000
 

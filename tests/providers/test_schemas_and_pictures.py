@@ -162,6 +162,26 @@ def test_what_no_request_can_carry_costs_its_tool_alone(schema: Any, reason: str
     assert reason in collected_tools.warnings[0]
 
 
+DEEP: dict[str, tuple[int, Callable[[Any], Any]]] = {
+    "objects": (70, lambda inner: of(**inner)),
+    "lists": (140, lambda inner: {"type": "array", "items": inner}),
+    "choices": (70, lambda inner: {"anyOf": [inner, {"type": "null"}]}),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("levels", "form"), DEEP.values(), ids=DEEP.keys())
+def test_what_is_not_too_deep_can_be_sent(
+    provider: str, levels: int, form: Callable[[Any], Any]
+) -> None:
+    schema = {"type": "object", "properties": {"a": nested(levels, form)}}
+    tools = ToolCollector([{"name": "deep", "input_schema": schema}]).collect_now().tools
+
+    payload, _ = render_with_entries(provider, user("a"), tools=tools)
+
+    assert "deep" in json.dumps(payload)
+
+
 def test_a_function_keeps_the_order_of_its_parameters() -> None:
     def decide(why: str, choice: int, again: bool = False, after: str = "") -> None:
         """Decide."""
