@@ -138,6 +138,12 @@ def repaired_parts(
 # ---- replies that a provider refused to give ----
 
 
+def _says_nothing(part: JsonObject) -> bool:
+    """Whether a part is blank, or a thought that nobody signed."""
+    is_thought = part["type"] == "thinking" and part.get("block") is None
+    return is_thought or (part["type"] == "text" and not part["text"].strip())
+
+
 def is_refusal(kind: int, body: Body) -> bool:
     """Whether an event is a reply that its provider refused to give, or broke off for its content.
 
@@ -145,14 +151,14 @@ def is_refusal(kind: int, body: Body) -> bool:
     """
     made_by: JsonObject = body.get("made_by") or {}
     stopped: str | None = made_by.get("stop_reason")
-    is_empty = stopped is not None and not body["parts"]
+    is_empty = stopped is not None and all(map(_says_nothing, body["parts"]))
     is_reply = kind & (events.KIND_MASK | events.HAS_CALLS) == events.ASSISTANT
     return is_reply and (is_empty or stopped in events.REFUSALS)
 
 
 def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
     """Return what is sent of such a reply."""
-    stopped, is_empty = body["made_by"]["stop_reason"], not body["parts"]
+    stopped, is_empty = body["made_by"]["stop_reason"], all(map(_says_nothing, body["parts"]))
     refused = "The provider refused this reply" if stopped in events.REFUSALS else ""
     about = f"{refused or 'The reply was empty'} ({stopped})"
     if policy == "replace" or (policy == "keep" and is_empty):

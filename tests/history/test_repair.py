@@ -324,6 +324,15 @@ def test_an_empty_reply_that_was_broken_off_is_left_out() -> None:
     assert "A" not in {turn[0] for turn in shown(done.turns)}
 
 
+@pytest.mark.parametrize("part", [Text(" \n"), Thinking(text="Hm.")])
+def test_a_line_stands_for_a_reply_that_says_nothing(part: Any) -> None:
+    made_by = Provenance(provider="anthropic", model="m", stop_reason="end_turn")
+
+    done = transform(talk("U a", assistant_event((part,), made_by=made_by), "U b"))
+
+    assert shown(done.turns) == ["U a", "A [The reply was empty (end_turn).]", "U b"]
+
+
 def test_a_refused_reply_with_calls_stays_as_it_is() -> None:
     made_by = Provenance(provider="anthropic", model="m", stop_reason="content_filter")
     refused = assistant_event((CALL,), made_by=made_by)
