@@ -171,7 +171,10 @@ def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
 # ---- calls ----
 
 
-def settle_call(call: JsonObject, log: Log = lambda *_: None) -> JsonObject:
+def _no_log(_decision: Decision, _rule: str, _reason: str) -> None: ...
+
+
+def settle_call(call: JsonObject, log: Log = _no_log) -> JsonObject:
     """Return a call with arguments that any provider takes.
 
     What is no JSON object is the one argument of its call, besides the text as the model wrote it.

@@ -377,6 +377,15 @@ def test_tools_come_and_go_in_system_messages() -> None:
     }
 
 
+def test_thinking_with_a_blank_signature_is_left_out_and_reported() -> None:
+    blank = thought({"type": "thinking", "thinking": "x", "signature": " "})
+
+    payload, entries = render_with_entries("anthropic", user("a"), reply(blank, "b"), user("c"))
+
+    assert payload["messages"][1]["content"] == [text("b")]
+    assert entries == [("cleared", "reasoning.unsigned")]
+
+
 def test_a_tool_that_was_told_in_words_is_not_taken_away() -> None:
     write = ToolSpec(name="write", input_schema=SCHEMA)
     forms = ANTHROPIC.change_forms(request("anthropic").limits)
