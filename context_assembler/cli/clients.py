@@ -79,10 +79,12 @@ def uninstall_hook(name: str, *, settings: Path | None = None) -> bool:
     return _write(path, given, _without_ours(given, path))
 
 
-def is_installed(name: str, *, settings: Path | None = None) -> bool:
-    """Whether a client's settings hold the hook of this installation."""
-    _, path = _client(name, settings)
-    return _command(name) in json.dumps(_read(path)).replace('\\"', '"').replace("\\\\", "\\")
+def is_installed(name: str, project: str) -> bool:
+    """Whether a client's settings, the user's or the project's, hold the hook of this installation."""
+    settings = CLIENTS[name].settings
+    paths = Path(settings).expanduser(), Path(project, settings.removeprefix("~/"))
+    texts = (json.dumps(_read(path)).replace('\\"', '"').replace("\\\\", "\\") for path in paths)
+    return any(_command(name) in text for text in texts)
 
 
 def _client(name: str, settings: Path | None) -> tuple[Client, Path]:

@@ -26,7 +26,7 @@ from context_assembler.session_start.inject import (
 )
 
 app: Final = typer.Typer(add_completion=False)
-hooks: Final = typer.Typer(help="Put the hook into a client's settings, take it out, see its log.")
+hooks: Final = typer.Typer(help="Put the hook into a client's settings, take it out, show its log.")
 app.add_typer(hooks, name="hook")
 _LOG: Final = "at client source session project route layers tokens characters ms".split()
 _SHOWN: Final = "at client source project route tokens characters ms".split()
@@ -39,12 +39,12 @@ def install(
 ) -> Answer:
     """Let a client run the hook when a session starts.
 
-    The client's settings file is backed up; what others wrote there stays.
+    A copy of the settings file is kept (.bak), and everything else in it stays.
 
     Args:
         client: claude_code, codex, gemini_cli or cursor.
         settings: The settings file, instead of this user's own.
-        observe: For Claude Code: remember finished sessions as well; by default yes.
+        observe: For Claude Code: also remember sessions when they end; by default yes.
     """
     changed = install_hook(client, settings=settings, observes=observe is not False)
     said = "The hook is installed." if changed else "The hook was installed already."
@@ -60,32 +60,34 @@ def uninstall(client: str = "claude_code", *, settings: Path | None = None) -> A
         settings: The settings file, instead of this user's own.
     """
     changed = uninstall_hook(client, settings=settings)
-    said = "The hook is gone." if changed else "There was no hook."
+    said = "The hook is removed." if changed else "There was no hook to remove."
     return Answer({"client": client, "changed": changed}, [said])
 
 
 @cli.command(hooks, "log")
 def log(*, limit: int = 20) -> Answer:
-    """Show what was told to which session, the last ones at the end.
+    """Show which session read what, the newest last.
 
     Args:
-        limit: Most rows.
+        limit: How many sessions to show.
     """
     path = Path(state_folder()) / "injections.tsv"
     lines = path.read_text("utf-8").splitlines() if path.is_file() else []
     rows: list[Json] = [dict(zip(_LOG, line.split("\t"), strict=False)) for line in lines[-limit:]]
-    return Answer(rows, [cli.table_of(rows, *_SHOWN)] if rows else ["Nothing was told yet."])
+    return Answer(rows, [cli.table_of(rows, *_SHOWN)] if rows else ["The hook has not run yet."])
 
 
 @cli.command(app, "doctor")
 def doctor(*, project: Path | None = None, client: str = "claude_code") -> Answer:
-    """Run the hook as a client would: what it would see, in which time, and what is wrong.
+    """Run the hook as a client would; show what it prints, how long it takes, and what is wrong.
 
     Args:
         project: A folder of the project; by default this one.
         client: claude_code, codex, gemini_cli or cursor.
     """
     state, folder = Path(state_folder()), str((project or Path()).resolve())
+    root = find_project(folder)
+    installed = [name for name in CLIENTS if is_installed(name, root)]
     asked = {"session_id": "doctor", "cwd": folder, "source": "startup"}
     asked |= {"hook_event_name": "SessionStart"}
     command = [sys.executable, "-I", "-S", str(HOOK), client]
@@ -96,14 +98,14 @@ def doctor(*, project: Path | None = None, client: str = "claude_code") -> Answe
     row = (state / "injections.tsv").read_text("utf-8").splitlines()[-1:] if state.is_dir() else []
     route = row[0].split("\t")[5] if row else "none"
     value: dict[str, Any] = {
-        "project": find_project(folder),
+        "project": root,
         "text": text,
         "route": route,
         "exit_code": run.returncode,
         "ms": round(spent_ms, 1),
         "python_ms": round(floor_ms, 1),
-        "installed": [name for name in CLIENTS if is_installed(name)],
-        "problems": [*_problems(state, folder, text, run)],
+        "installed": installed,
+        "problems": [*_problems(state, root, text, run, installed)],
     }
     return Answer(value, _told(value))
 
@@ -125,32 +127,37 @@ def _text_of(raw: bytes) -> str:
 
 
 def _problems(
-    state: Path, folder: str, text: str, run: "subprocess.CompletedProcess[bytes]"
+    state: Path,
+    project: str,
+    text: str,
+    run: "subprocess.CompletedProcess[bytes]",
+    installed: list[str],
 ) -> Iterator[str]:
     if run.returncode or run.stderr:
-        yield f"The hook ended with {run.returncode}: {run.stderr.decode('utf-8', 'replace')}"
-    if not any(map(is_installed, CLIENTS)):
-        yield "No client runs the hook: context-assembler hook install"
+        yield f"The hook ended with exit code {run.returncode}: {run.stderr.decode('utf-8', 'replace')}"
+    if not installed:
+        yield "No client runs the hook. Run: context-assembler hook install CLIENT"
     if not AssemblerConfig().memory.store:
-        yield "No memory store is set: CONTEXT_ASSEMBLER_MEMORY, or [memory] store in the settings."
+        yield "No memory store is set. Set CONTEXT_ASSEMBLER_MEMORY, or [memory] store in the settings."
     if text in (NOTHING_YET, NOT_READ):
-        yield "Nothing is rendered for the project: context-assembler memory observe, or index-code."
+        yield "Nothing is remembered of the project. Run: context-assembler memory observe FILE…"
     worker = state / "worker"
     if worker.is_file() and os.name != "nt" and worker.stat().st_mode & 0o077:
-        yield f"Others may read {worker}: chmod 600 it."
-    snapshot = Path(snapshot_path(str(state), find_project(folder)))
+        yield f"Others may read the worker's token. Run: chmod 600 {worker}"
+    snapshot = Path(snapshot_path(str(state), project))
     if not snapshot.is_file() and not worker.is_file():
-        yield "No worker runs: context-assembler serve keeps what the hook reads up to date."
+        yield "The hook finds no snapshot and no worker. Run: context-assembler serve"
 
 
 def _told(value: dict[str, Any]) -> Iterator[RenderableType]:
-    yield cli.heading(f"A session in {value['project']} would be told")
+    yield cli.heading(f"What a session in {value['project']} would read")
     lines = str(value["text"]).splitlines()
     yield from lines[:_SHOWN_LINES]
     if len(lines) > _SHOWN_LINES:
         yield f"… and {len(lines) - _SHOWN_LINES} more lines"
     yield cli.heading("How")
-    yield f"{value['ms']} ms, of which Python itself takes {value['python_ms']}; by {value['route']}."
-    yield f"Installed for: {', '.join(value['installed']) or 'no client'}."
+    found = "nothing" if value["route"] == "none" else f"the {value['route']}"
+    yield f"The hook took {value['ms']} ms (Python alone: {value['python_ms']}) and read {found}."
+    yield f"The hook is installed for {', '.join(value['installed']) or 'no client'}."
     for problem in value["problems"]:
         yield f"Wrong: {problem}"

@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 async def observe(
     files: list[Path] | None = None, *, memory: Words = None, project: Path | None = None
 ) -> Answer:
-    """Remember what sessions of a coding agent did; safe to run twice.
+    """Remember what sessions of a coding agent did; running it twice adds nothing.
 
-    Without files, the report of a hook is read from stdin (PostToolUse, Stop, SessionEnd).
+    Without files it reads the JSON of a hook from stdin (PostToolUse, Stop, SessionEnd).
 
     Args:
         files: Session files of Claude Code.
@@ -44,7 +44,7 @@ async def observe(
 
 @cli.command(app, "index-code")
 async def index_code(folder: Path = Path(), *, memory: Words = None) -> Answer:
-    """Remember the functions that were changed since the last call; safe to run twice.
+    """Remember the functions that were changed since the last run; running it twice adds nothing.
 
     Args:
         folder: A folder of a git repository.
@@ -63,12 +63,12 @@ async def index_code(folder: Path = Path(), *, memory: Words = None) -> Answer:
 async def learn(
     text: str, *, memory: Words = None, project: Path | None = None, confidence: float = 0.8
 ) -> Answer:
-    """Remember a learning of this project; learning it again changes how sure it is.
+    """Remember a learning of this project; the same text again changes how sure it is.
 
     Args:
-        text: What was learnt, in a sentence.
+        text: What to remember, in one sentence.
         project: A folder of the project; by default this one.
-        confidence: From 0 to 1.
+        confidence: How sure it is, from 0 to 1.
     """
     folder = str((project or Path()).resolve())
 
@@ -76,7 +76,7 @@ async def learn(
         return await session_start.learn(store, text, project_path=folder, confidence=confidence)
 
     name = await _kept(memory, keep, lambda _: [folder])
-    return Answer({"id": name}, [f"Learnt: {name}"])
+    return Answer({"id": name}, [f"Kept as {name}."])
 
 
 async def _kept(

@@ -78,7 +78,18 @@ def test_the_doctor_runs_the_hook_and_names_what_is_wrong(
     assert before["exit_code"] == after["exit_code"] == 0
     assert "Prices are integers." in after["text"]
     assert (after["installed"], after["problems"]) == (["claude_code"], [])
-    assert "would be told" in run("doctor", "--project", str(project)).out
+    assert "would read" in run("doctor", "--project", str(project)).out
+
+
+def test_the_doctor_finds_the_hook_in_the_project_s_own_settings(
+    run: Run, state: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(state.parent))
+    run("hook", "install", "--settings", str(project / ".claude" / "settings.json"))
+
+    found = run("doctor", "--project", str(project), "--json").json
+
+    assert found["installed"] == ["claude_code"]
 
 
 OTHERS: dict[str, Any] = {
