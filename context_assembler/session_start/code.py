@@ -87,8 +87,8 @@ def _read(project: str, last: str, unread: dict[str, str]) -> tuple[int, list[Me
 
 def _command(project: str, *words: str) -> list[str]:
     """Return a command of git that runs no program which the repository's settings name."""
-    settings = ("core.fsmonitor=false", "core.quotePath=false")
-    return ["git", "-C", project, *(word for one in settings for word in ("-c", one)), *words]
+    settings = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+    return ["git", "-C", project, *settings, *words]
 
 
 def _git(project: str, *words: str) -> bytes:

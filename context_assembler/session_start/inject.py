@@ -205,7 +205,7 @@ def main(arguments: "list[str]") -> None:
     started = time.perf_counter()
     output = _Output(arguments[0] if arguments else "claude_code")
     try:
-        asked = _read_object(_read_all(_read_stdin))
+        asked = _read_object(_read_all(lambda size: os.read(0, size)))
         output.event = _text_of(asked, "hook_event_name") or output.event
         session_id, source = _text_of(asked, "session_id"), _text_of(asked, "source")
         folder = _text_of(asked, "cwd") or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
@@ -249,10 +249,6 @@ def log_injection(state: str, row: "tuple[object, ...]") -> None:
 
 
 # ---- bytes and JSON ----
-
-
-def _read_stdin(size: int) -> bytes:
-    return os.read(0, size)
 
 
 def _read_file(path: str) -> bytes:

@@ -81,9 +81,7 @@ class _Ask(NamedTuple):
 
     def paths(self, paths: Iterable[str]) -> str:
         """Return the first paths, relative to the project."""
-        listed = [f"`{self.relative(path)}`" for path in paths]
-        more = len(listed) - _MOST_PATHS
-        return ", ".join(listed[:_MOST_PATHS]) + (f" and {more} more" if more > 0 else "")
+        return _listed([f"`{self.relative(path)}`" for path in paths], _MOST_PATHS)
 
     def relative(self, path: str) -> str:
         """Return a path as it is seen from the project's root."""
@@ -233,6 +231,11 @@ def _line(text: str, most: int = _LONGEST_ENTRY_CHARS) -> str:
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
 
+def _listed(names: Sequence[str], most: int) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def _day_of(entry: str) -> str:
     return entry[: len("- 2026-01-01")]
 
@@ -279,12 +282,7 @@ async def _read_functions(ask: _Ask) -> list[str]:
         said = _line(about.signature or about.name, _SIGNATURE_CHARS)
         named = f"`{said}`{line} {about.change or 'changed'}"
         by_path.setdefault(ask.relative(about.path or ""), []).append(named)
-    entries = list[str]()
-    for path, names in by_path.items():
-        more = len(names) - _MOST_NAMES
-        told = ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-        entries.append(f"- `{path}`: {told}")
-    return entries
+    return [f"- `{path}`: {_listed(names, _MOST_NAMES)}" for path, names in by_path.items()]
 
 
 async def _read_learnings(ask: _Ask) -> list[str]:

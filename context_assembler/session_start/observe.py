@@ -78,14 +78,14 @@ async def _observe_hook(store: MemoryStore, told: JsonObject, project_path: str 
     if str(event).startswith("PostToolUse"):
         project, arguments = find_project(folder), told.get("tool_input")
         said = _text_of(told.get("tool_response", told.get("error", "")))
-        found = _observation(
-            str(told.get("tool_name") or "tool"),
-            arguments if is_object(arguments) else {},
-            error=said if event == "PostToolUseFailure" else None,
-            key=str(told.get("tool_use_id") or said),
+        call = ToolCall(
+            call_id=str(told.get("tool_use_id") or said),
+            name=str(told.get("tool_name") or "tool"),
+            arguments=arguments if is_object(arguments) else {},
         )
-        records = [_record(found, project, session, None)] if found else []
-        return Observed(project, session, await _keep(store, records))
+        error = said if event == "PostToolUseFailure" else None
+        found = _observation(call, error, session, (folder, project))
+        return Observed(project, session, await _keep(store, [found] if found else []))
     path = Path(str(told.get("transcript_path") or ""))
     read = read_transcript(path, format="claude_code", partial=True)
     return await _observe_transcript(store, read, session, folder, is_ended=event == "SessionEnd")
@@ -130,19 +130,16 @@ def records_of(
                 calls[part.call_id] = part
             if not isinstance(part, ToolResult) or part.call_id not in calls:
                 continue
-            call = calls[part.call_id]
-            error = part.text if part.is_error else None
-            told = _observation(call.name, call.arguments, error=error, key=call.call_id)
-            if told is None:
+            call, error = calls[part.call_id], part.text if part.is_error else None
+            record = _observation(call, error, session, folders, event.created_at)
+            if record is None:
                 continue
-            told = told._replace(path=_relative(told.path, folders))
-            record = _record(told, project, session, event.created_at)
             found.pop(record.id, None)
             found[record.id] = record
             if error is not None:
                 failures.append(record.id)
-            else:
-                paths[told.path] = None
+            elif isinstance(record.metadata, ObservationMetadata):
+                paths |= dict.fromkeys(record.metadata.paths)
     for name in failures[:-_MOST_FAILURES]:
         found.pop(name, None)
     if not asked:
@@ -167,50 +164,40 @@ def _is_request(event: SessionEvent) -> bool:
     return event.origin == "user" and not event.text.lstrip().startswith(("<", "Caveat:"))
 
 
-class _Seen(NamedTuple):
-    """An observation: its name within the session, and what is kept of it."""
-
-    name: str
-    text: str
-    path: str
-    kind: str
-
-
 def _observation(
-    tool: str, arguments: Mapping[str, Json], *, error: str | None, key: str
-) -> _Seen | None:
-    """Return what is kept of a call: of an edit, or of one that failed; `None`: nothing."""
+    call: ToolCall,
+    error: str | None,
+    session: str,
+    folders: tuple[str, str],
+    at: datetime | None = None,
+) -> MemoryRecord | None:
+    """Return what is kept of a call: of an edit, or of one that failed; `None`: nothing.
+
+    Args:
+        folders: Where the session ran, and the project: a path is told as seen from there.
+    """
+    arguments = call.arguments
     path = next((one for name in _PATHS if isinstance(one := arguments.get(name), str)), "")
     if error is not None:
-        what = arguments.get("command") or path or arguments.get("pattern") or ""
-        lines = [line for line in error.splitlines() if line.strip()]
-        said = (
-            f"{tool} failed: {_first_line(str(what), _TITLE_CHARS)}: {lines[-1] if lines else ''}"
-        )
-        return _Seen(f"failed:{key}", said[:_TEXT_CHARS], path, "failure")
-    if path and any(name in arguments for name in _WRITES):
-        return _Seen(f"edited:{path}", f"Edited {os.path.basename(path)}", path, "edit")
-    return None
-
-
-def _record(seen: _Seen, project: str, session: str, at: datetime | None) -> MemoryRecord:
-    paths = (seen.path,) if seen.path else ()
+        what = str(arguments.get("command") or path or arguments.get("pattern") or "")
+        last = next((line for line in reversed(error.splitlines()) if line.strip()), "")
+        name, kind = f"failed:{call.call_id}", "failure"
+        text = f"{call.name} failed: {_first_line(what, _TITLE_CHARS)}: {last}"[:_TEXT_CHARS]
+    elif path and any(name in arguments for name in _WRITES):
+        name, kind, text = f"edited:{path}", "edit", f"Edited {os.path.basename(path)}"
+    else:
+        return None
+    inside = (one for one in folders if path.startswith(one.rstrip(os.sep) + os.sep))
+    shown = next((os.path.relpath(path, folder) for folder in inside), path)
     return MemoryRecord(
-        text=seen.text,
+        text=text,
         kind="observations",
-        id=f"{session}:{seen.name}",
-        namespace=project,
+        id=f"{session}:{name}",
+        namespace=folders[1],
         session_id=session,
         created_at=at,
-        metadata=ObservationMetadata(observation_type=seen.kind, paths=paths),
+        metadata=ObservationMetadata(observation_type=kind, paths=(shown,) if shown else ()),
     )
-
-
-def _relative(path: str, folders: tuple[str, ...]) -> str:
-    """Return a path as it is seen from the first of these folders that it lies in."""
-    inside = (one for one in folders if path.startswith(one.rstrip(os.sep) + os.sep))
-    folder = next(inside, None)
-    return path if folder is None else os.path.relpath(path, folder)
 
 
 def _first_line(text: str, most: int) -> str:
@@ -220,7 +207,5 @@ def _first_line(text: str, most: int) -> str:
 
 def _text_of(value: Json) -> str:
     if is_object(value):
-        return next(
-            (one for name in ("stderr", "error") if (one := str(value.get(name) or ""))), ""
-        )
+        value = value.get("stderr") or value.get("error")
     return str(value or "")

@@ -1,10 +1,10 @@
 """Rendered project memory where the hook finds it: a snapshot, and a row of a table in SQLite."""
 
-import contextlib
 import os
 import sqlite3
 import tempfile
-from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
 
 from context_assembler.session_start.inject import LOCKED_SECONDS, snapshot_path
 from context_assembler.session_start.layers import StartContext
@@ -28,21 +28,11 @@ def keep_rendered(context: StartContext, state: str, *, store: str = "") -> None
     os.makedirs(state, mode=0o700, exist_ok=True)
     layers = ",".join(context.layers)
     head = f"{context.project}\n{memory_file}\n{context.tokens}\n{layers}\n"
-    with _opened(state) as db:
+    with closing(sqlite3.connect(Path(state, "rendered.db"), timeout=LOCKED_SECONDS)) as db, db:
         row = context.project, context.text, context.tokens, layers
+        db.execute(_TABLE)
         db.execute("INSERT OR REPLACE INTO rendered VALUES (?, ?, ?, ?)", row)
     handle, written = tempfile.mkstemp(dir=state)
     with os.fdopen(handle, "wb") as file:
         file.write((head + context.text).encode("utf-8", "replace"))
     os.replace(written, snapshot_path(state, context.project))
-
-
-@contextlib.contextmanager
-def _opened(state: str) -> Generator[sqlite3.Connection]:
-    db = sqlite3.connect(os.path.join(state, "rendered.db"), timeout=LOCKED_SECONDS)
-    try:
-        with db:
-            db.execute(_TABLE)
-            yield db
-    finally:
-        db.close()

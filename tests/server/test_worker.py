@@ -174,21 +174,21 @@ def test_two_hundred_requests_at_once_are_answered(
     assert set(asyncio.run(ask())) == {200}
 
 
-def test_a_token_is_needed_where_others_can_ask(tmp_path: Path, stores: dict[str, str]) -> None:
+def test_other_machines_need_a_token(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no token"):
         run(host="0.0.0.0", state=str(tmp_path))
-    with serving(tmp_path, token="s3cret", memory=stores["memory"]) as client:
-        assert client.get("/api/search", params={"query": "prices"}).status_code == 200
-        for given in ({"Authorization": "Bearer wrong"}, {"Authorization": "Basic s3cret"}):
-            answer = client.get("/api/search", params={"query": "prices"}, headers=given)
-            assert answer.status_code == 401
+
+
+def test_a_token_and_a_unix_socket_of_its_owner_keep_others_out(
+    tmp_path: Path, stores: dict[str, str]
+) -> None:
+    path, asked = tmp_path / "worker.sock", "/api/search?query=prices"
+    with serving(tmp_path, token="s3cret", socket=str(path), memory=stores["memory"]) as client:
+        assert client.get(asked).status_code == 200
+        for given in ("Bearer wrong", "Basic s3cret", "Bearer", ""):
+            headers = {"Authorization": given}
+            assert client.get(asked, headers=headers).status_code == 401
         assert client.get("/health", headers={"Authorization": ""}).status_code == 200
-
-
-def test_a_unix_socket_is_for_its_owner_alone(tmp_path: Path, stores: dict[str, str]) -> None:
-    path = tmp_path / "worker.sock"
-    with serving(tmp_path, socket=str(path), memory=stores["memory"]) as client:
-        assert client.get("/health").status_code == 200
         assert path.stat().st_mode & 0o077 == 0
         assert (tmp_path / "worker").stat().st_mode & 0o077 == 0
         shown = text_of(told(tmp_path, {"cwd": stores["project"]}))
