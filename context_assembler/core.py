@@ -58,7 +58,7 @@ from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.lent import fresh_json
 from context_assembler.report import Decision, ReportEntry, Violations
 from context_assembler.tokens import CounterName, Family, family_for
-from context_assembler.truncation import Cut, History, Plan, Shortened, marker_parts
+from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries, marker_parts
 
 if TYPE_CHECKING:
     from context_assembler.compaction import CompactionCheck
@@ -76,6 +76,7 @@ _NO_ROOM: Final = ReportEntry(
     reason="There is no room for what was recalled next to what may not be dropped.",
     rule="memory.no_room",
 )
+_THOUGHT: Final = {"type": "text", "text": "[The reply was reasoning alone.]"}
 _WAIT: Final = ReportEntry(
     "note",
     "notes",
@@ -243,11 +244,8 @@ class Core:
         live, head = _Live(self, inputs), inputs.head
         request, _ = live.prepare(inputs)
         columns = self.store.columns(head.session.id, live.family)
-        ends = [
-            n
-            for n, kind in enumerate(columns.kinds, 1)
-            if kind & events.KIND_MASK == events.COMPACTION
-        ]
+        kinds = [kind & events.KIND_MASK for kind in columns.kinds]
+        ends = [seq for seq, kind in enumerate(kinds, 1) if kind == events.COMPACTION]
         segments: list[Segment] = []
         for after_seq, end in zip([0, *ends], [*ends, head.last_seq + 1], strict=True):
             lines = _Live(self, inputs)
@@ -712,12 +710,9 @@ class _Live:
         if kept is None:
             self.store.keep_derived(self.session_id, purpose, {1: rows})
         if (factor := self._rules.factor) is not None:
-            rows = [
-                row._replace(tokens=scaled(row.tokens, factor(0)))
-                if row.name not in _UNCORRECTED
-                else row
-                for row in rows
-            ]
+            for at, row in enumerate(rows):
+                if row.name not in _UNCORRECTED:
+                    rows[at] = row._replace(tokens=scaled(row.tokens, factor(0)))
         return tuple(rows)
 
     def _cut(self, inputs: Inputs, room: int) -> Cut | None:
@@ -816,9 +811,10 @@ class _Live:
                 bound = self._bound(turn)
                 if bound is None:
                     return False
-                if bound["parts"]:
-                    self.wire.add(bound)
-                    turns.append(bound)
+                if not bound["parts"]:
+                    bound = {**bound, "parts": [_THOUGHT]}
+                self.wire.add(bound)
+                turns.append(bound)
         return True
 
     def _bound(self, turn: Turn) -> Turn | None:
@@ -973,9 +969,7 @@ class _Call:
         if provider != self.provider:
             return self.other(provider).sent(provider)
         inputs, request = self._inputs, self.request
-        tools = inputs.tools_text or events.compact_json(
-            [events.to_json(tool) for tool in request.tools]
-        )
+        tools = inputs.tools_text or events.compact_json(events.to_json(request.tools))
         texts = {_digest(text): text for text in (request.system, tools)}
         known = {"stale_seq": self._stale_seq, "room": inputs.most_tokens}
         with self._live.lock:
@@ -1127,32 +1121,20 @@ class _Call:
         _, tokens, seqs = self._columns()
         ids = self._ids(seqs)
         names = [ids.get(str(seq), "") for seq in seqs]
-        left: dict[int, int | None] = dict(enumerate(tokens))
-        losses: list[tuple[int, Decision, int, str, str]] = []
-        if cut is not None:
-            for line, rule, reason in cut.dropped():
-                losses.append((line, "dropped", 0, reason, rule))
-            for line, short in cut.shortened.items():
-                decision: Decision = "shortened" if short.tokens else "dropped"
-                losses.append((line, decision, short.tokens, short.reason, short.rule))
-        cuts: list[ReportEntry] = []
-        for line, decision, size, reason, rule in losses:
-            left[line] = None if decision == "dropped" else size
-            sizes = tokens[line], size
-            cuts.append(ReportEntry("message", names[line], decision, *sizes, reason, rule))
+        cuts = {} if cut is None else cut_entries(cut, tokens, names.__getitem__)
         sizes_by_id: dict[str, tuple[int, int | None]] = {}
         for line, name in enumerate(names):
             whole, kept = sizes_by_id.get(name, (0, None))
-            mine = left[line]
-            kept = kept if mine is None else (kept or 0) + mine
+            if (change := cuts.get(line)) is None or change.decision != "dropped":
+                kept = (kept or 0) + (tokens[line] if change is None else change.tokens_after)
             sizes_by_id[name] = whole + tokens[line], kept
         sizes_by_id.pop("", None)
         yield from report.message_entries(
             ((name, *sizes) for name, sizes in sizes_by_id.items()),
             repairs=[entry for entry in changes if entry.kind == "message"],
-            cuts=cuts,
+            cuts=cuts.values(),
         )
-        if cut is not None and cut.marker is not None:
+        if cut is not None and cut.marker is not None and all(e.id != "marker" for e in others):
             size = self._live.count(events.USER, marker_parts(cut.left_out))
             yield ReportEntry("note", "marker", "kept", size, size)
         for _, note in self._new_notes:

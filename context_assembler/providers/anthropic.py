@@ -366,7 +366,9 @@ class Wire(wire.GrownWire):
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
         if self._waiting and turn.get("kind") == "marker":
-            return  # between a server tool's call and its result stand results alone
+            why = "Between a server tool's call and its result stand results alone."
+            self.report("marker", why, "note.waits")
+            return
         parts: Any = turn["parts"]
         role = "assistant" if turn["role"] == "assistant" else "user"
         is_shared = len(parts) == 1 and _are_shared(parts)

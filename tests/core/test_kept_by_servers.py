@@ -73,6 +73,7 @@ async def test_a_container_goes_back_until_it_expires(minutes: int, *, is_kept: 
     payload = context.to_request()
     assert ("cntr_1" in {*texts_in(payload)}) == is_kept
     assert (RAN[0] in payload["input"]) == is_kept
+    assert ("parameter.expired" in changes(context)) != is_kept
     assert {"See p.png.", "https://a.org"} <= {*texts_in(payload)}
     assert context.check() == []
 
@@ -99,7 +100,19 @@ async def test_a_spoken_answer_goes_back_by_its_id_where_that_is_taken(
 
     messages = context.to_request("openai_chat")["messages"]
     assert messages[1] == {"role": "assistant", **sent}
+    assert ("parameter.expired" in changes(context)) == (model == "gpt-audio" and lasts < 10)
     assert context.check("openai_chat") == []
+
+
+async def test_a_reply_of_reasoning_alone_leaves_a_line_in_its_place() -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "Z0FB"}
+
+    context = await after(5, "gpt-6.2-sol", ran(status="incomplete", output=[thought]))
+
+    roles = [item["role"] for item in context.to_request()["input"]]
+    assert roles == ["user", "assistant", "user"]
+    assert "reasoning.unfinished" in changes(context)
+    assert context.check() == []
 
 
 # ---- imports ----

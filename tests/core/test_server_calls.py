@@ -95,20 +95,18 @@ def test_a_paused_call_that_cannot_be_sent_does_not_end_the_payload(flaw: str) -
     assert context.check().refused == []
 
 
-@pytest.mark.parametrize("room", range(150, 700, 50))
-def test_a_cut_through_a_program_leaves_a_valid_rest(room: int) -> None:
-    events: list[str | SessionEvent] = [
-        "U go",
-        *rounds(6),
-        said(FOUND),
-        "U next",
-        "A done",
-        "U more",
-    ]
+@pytest.mark.parametrize("is_pinned", [False, True])
+@pytest.mark.parametrize("room", range(200, 700, 100))
+def test_a_cut_through_a_program_leaves_a_valid_rest(room: int, *, is_pinned: bool) -> None:
+    first, *others = [*rounds(6), said(FOUND)]
+    talk = ["U go", replace(first, is_pinned=is_pinned), *others, "U next", "A done", "U more"]
 
-    for end in range(1, len(events) + 1):
-        context = assembled(*events[:end], model=OPUS, max_context_tokens=room, **LIMITED)
+    for end in range(1, len(talk) + 1):
+        context = assembled(*talk[:end], model=OPUS, max_context_tokens=room, **LIMITED)
+        kept = [one.decision for one in context.report.entries if one.id == "marker"]
         assert context.check().refused == []
+        assert ("kept" in kept) == ("left out here" in str(context.to_request()["messages"]))
+        assert len(kept) <= 1
 
 
 def test_a_call_names_its_program_only_where_that_is_sent() -> None:

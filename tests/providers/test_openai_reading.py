@@ -244,7 +244,7 @@ APPROVED: list[dict[str, Any]] = [
 ]
 CITING: list[dict[str, Any]] = [
     {"type": "message", "role": "user", "content": "news?"},
-    *(SEALED, SEARCH, SEALED, {**MESSAGE, "content": [CITED]}),
+    *(SEALED, SEARCH, {**SEALED, "id": "rs_2"}, {**MESSAGE, "content": [CITED]}),
     {"type": "message", "role": "user", "content": "more"},
 ]
 RAN: list[dict[str, Any]] = [
