@@ -156,7 +156,8 @@ def _told(value: dict[str, Any]) -> Iterator[RenderableType]:
     if len(lines) > _SHOWN_LINES:
         yield f"… and {len(lines) - _SHOWN_LINES} more lines"
     yield cli.heading("How")
-    found = "nothing" if value["route"] == "none" else f"the {value['route']}"
+    route = str(value["route"])
+    found = route.replace("none", "nothing", 1) if route.startswith("none") else f"the {route}"
     yield f"The hook took {value['ms']} ms (Python alone: {value['python_ms']}) and read {found}."
     yield f"The hook is installed for {', '.join(value['installed']) or 'no client'}."
     for problem in value["problems"]:
