@@ -129,8 +129,7 @@ class Caps:
             return part
         from context_assembler.providers.media import WITHOUT_PILLOW, MediaRules, fit_image
 
-        rules = MediaRules("", "", _SCALED_AS_THEY_ARE, "", fit_side_px=side_px)
-        fitted = fit_image(part, rules)
+        fitted = fit_image(part, MediaRules("", "", _SCALED_AS_THEY_ARE, "", fit_side_px=side_px))
         if fitted == WITHOUT_PILLOW:
             raise MissingExtraError(f"Scaling images to {side_px:,} pixels", extra="images")
         if fitted is None or isinstance(fitted, str) or fitted[1] != "image.scaled":

@@ -269,14 +269,7 @@ class Timeline:
         self.lead = [place + 1 for place in ordered[:lead]]
         if not has_summary:
             return ordered[lead:] if lead else order
-        active = _active_order(
-            ordered[lead:],
-            columns,
-            body=rules.body,
-            reads=rules.reads,
-            seqs_by_id=rules.seqs_by_id,
-            log=self.log,
-        )
+        active = _active_order(ordered[lead:], columns, rules, self.log)
         self._own = {at: parts for at, (_, parts) in enumerate(active) if parts is not None}
         return [place for place, _ in active]
 
@@ -902,13 +895,7 @@ def _summary_parts(body: Body, *, is_readable: bool) -> list[JsonObject]:
 
 
 def _active_order(
-    order: Sequence[int],
-    columns: StoredColumns,
-    *,
-    body: Callable[[int], Body],
-    reads: Callable[[Body], bool],
-    seqs_by_id: Callable[[int, int], dict[str, int]],
-    log: list[ReportEntry],
+    order: Sequence[int], columns: StoredColumns, rules: Rules, log: list[ReportEntry]
 ) -> list[tuple[int, list[JsonObject] | None]]:
     """Return the places of the events that no compaction replaced; of summaries, what is sent too.
 
@@ -924,9 +911,9 @@ def _active_order(
     for at, place in enumerate(order):
         if place not in summaries:
             continue
-        seq, held = place + 1, body(place + 1)
+        seq, held = place + 1, rules.body(place + 1)
         has_blocks = any(part["type"] == "opaque" for part in held["parts"])
-        is_readable = has_blocks and reads(held)
+        is_readable = has_blocks and rules.reads(held)
         parts = _summary_parts(held, is_readable=is_readable)
         if has_blocks and not is_readable:
             log.append(_unread(seq, has_text=bool(parts)))
@@ -936,7 +923,7 @@ def _active_order(
         covers: JsonObject = held.get("covers") or {"first_seq": 1, "last_seq": 0}
         span = range(max(1, covers["first_seq"]), min(covers["last_seq"], seq - 1) + 1)
         names: Sequence[str] = covers.get("excluded_ids", ())
-        ids = seqs_by_id(span.start, span.stop - 1) if names else {}
+        ids = rules.seqs_by_id(span.start, span.stop - 1) if names else {}
         own = set(span) - {ids.get(name, 0) for name in names}
         if is_replacement:
             covered |= own

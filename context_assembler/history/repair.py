@@ -90,12 +90,7 @@ def _belongs(part: JsonObject, kind: int) -> bool:
 
 
 def repaired_parts(
-    kind: int,
-    parts: Parts,
-    log: Log,
-    *,
-    objection: str | None = None,
-    keeps_thoughts: bool = False,
+    kind: int, parts: Parts, log: Log, *, objection: str | None = None, keeps_thoughts: bool = False
 ) -> Parts:
     """Return the parts of an event that can be sent; the same object if nothing is to be done.
 

@@ -295,20 +295,9 @@ _FENCED: Final = (
 )
 _UNSIGNED: Final = "Thinking without a signature is left out: the API refuses it."
 _STRAY: Final = wire.Change(
-    "repaired",
-    "content.caller",
-    "A call is sent without its caller: the program that made it is not sent.",
+    "repaired", "content.caller", "A call is sent without its caller: that program is not sent."
 )
-_KEPT: Final = (
-    "_start",
-    "_run",
-    "features",
-    "container",
-    "_known",
-    "_declared",
-    "_waiting",
-    "_added",
-)
+_KEPT: Final = "_start _run features container _known _declared _waiting _added".split()
 
 # One turn: role, blocks; of a system turn also the blocks as text of the user, and whether it may
 # speak as the system.
@@ -455,18 +444,12 @@ class Wire(wire.GrownWire):
         if content:
             messages.append({"role": "user", "content": content})
         said = [block for unit in run[closing:] for block in unit[1]]
-        if own := [block for block in said if not self._is_unheard(block, said)]:
+        # A tool that was told in words alone cannot be taken away.
+        # https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool (2026-11-30)
+        known = {*(tool.get("name") for tool in self.tools), *self._added, *_added_in(said)}
+        own = [one for one in said if one["type"] != "tool_removal" or _tool_of(one) in known]
+        if own:
             messages.append({"role": "system", "content": own})
-
-    def _is_unheard(self, block: Block, said: Sequence[Block]) -> bool:
-        """Whether a block takes away a tool that was told in words alone, which the API refuses.
-
-        https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool (2026-11-30)
-        """
-        if block["type"] != "tool_removal":
-            return False
-        known = [tool.get("name") for tool in self.tools]
-        return _tool_of(block) not in (*known, *self._added, *_added_in(said))
 
     # -- turns as blocks --
 
@@ -917,8 +900,7 @@ def _source(part: JsonObject) -> Block:
     if source["type"] == "base64":
         from context_assembler.providers.media import media_type_of
 
-        kind = media_type_of(source)
-        return {"type": "base64", "media_type": kind, "data": source["data"]}
+        return {"type": "base64", "media_type": media_type_of(source), "data": source["data"]}
     key = "url" if source["type"] == "url" else "file_id"
     return {"type": source["type"], key: clean_text(source[key])}
 
@@ -981,8 +963,7 @@ def count_bytes(value: Json, most: int) -> int:
         current = waiting.pop()
         kind = current.__class__
         if kind is str:
-            plain = current if current.isascii() else current.encode("utf-8", "surrogatepass")
-            total += len(plain)
+            total += len(current if current.isascii() else current.encode("utf-8", "surrogatepass"))
         elif kind is list:
             waiting += current
         else:
@@ -1001,7 +982,9 @@ _RESULT_FIELDS: Final = ("type", "tool_use_id", "content", "is_error", "cache_co
 
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a message of this API: an SDK object, its dict, or a stream's events."""
-    body = _body_of(reply) or {}
+    is_stream = isinstance(reply, list | tuple)
+    body = _join_events(wire.read_stream(reply)) if is_stream else wire.read_object(reply)
+    body = body or {}
     return body.get("type") == "message" and isinstance(body.get("content"), list)
 
 
@@ -1012,9 +995,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is no message of this API.
     """
     warnings: list[str] = []
-    body = _body_of(reply)
-    if body is None:
-        raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
+    body = wire.read_body(reply, _join_events)
     content: list[Json] | None = body.get("content")
     if not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
         raise ReplyError(reply, reason="it has no list of content blocks")
@@ -1022,8 +1003,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     parts = _read_content(content, "content", lambda _where, what: warnings.append(what), names)
     parts = [part for part in parts if part != wire.text_part("")]
     made = made_by(body)
-    is_cut_off = made["stop_reason"] in _CUT_OFF and "stop_reason" in body
-    last = parts[-1:] if is_cut_off else ()
+    last = parts[-1:] if made["stop_reason"] in _CUT_OFF and "stop_reason" in body else ()
     unfinished = tuple(part["call_id"] for part in last if part["type"] == "tool_call")
     warnings += map(wire.say_unfinished, unfinished)
     return wire.Reply(NAME, parts=parts, unfinished_calls=unfinished, warnings=(*warnings,), **made)
@@ -1056,12 +1036,6 @@ def _read_usage(fields: JsonObject) -> Usage:
         cache_write_tokens=written,
         reasoning_tokens=wire.count_of(details.get("thinking_tokens")),
     )
-
-
-def _body_of(reply: Any) -> Block | None:
-    if isinstance(reply, list | tuple):
-        return _join_events(wire.read_stream(reply))
-    return wire.read_object(reply)
 
 
 def _join_events(events: Iterable[Block]) -> Block | None:
@@ -1161,11 +1135,7 @@ def _read_block(
     kind, text = as_text(block.get("type")), block.get("text")
     if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
         return _read_result(block, where, note)
-    if (
-        kind == "tool_use"
-        and isinstance(block.get("id"), str)
-        and isinstance(block.get("name"), str)
-    ):
+    if kind == "tool_use" and all(isinstance(block.get(key), str) for key in ("id", "name")):
         warnings: list[str] = []
         extras = {k: v for k, v in block.items() if k not in _CALL_FIELDS and v is not None}
         own, name = {NAME: extras} if extras else None, names.get(block["name"], block["name"])

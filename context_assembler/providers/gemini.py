@@ -80,7 +80,6 @@ _TYPES_BY_ENDING: Final[Mapping[str, str]] = {
 }
 
 MAX_INLINE_CHARS: Final = 100 * 1024 * 1024  # of base64, in one request
-_MAX_MEDIA_CHARS: Final = MAX_INLINE_CHARS - 6 * 1024 * 1024
 # https://ai.google.dev/api/generate-content, GenerationConfig.stopSequences (read 2026-11-27)
 MAX_STOP_SEQUENCES: Final = 5
 
@@ -177,8 +176,6 @@ def media_rules(limits: ModelLimits | None) -> "MediaRules":
         fit_image_chars=7_000_000 // 3 * 4,
         max_image_chars=7_000_000 // 3 * 4 if is_vertex else None,
         max_pdf_pages=1_000,
-        max_images=3_000 if is_vertex else 3_600,
-        max_media_chars=_MAX_MEDIA_CHARS,
         type_at=fetched_type,
     )
 
@@ -186,8 +183,7 @@ def media_rules(limits: ModelLimits | None) -> "MediaRules":
 def fetched_type(source: JsonObject) -> str:
     """Return the media type at an address, as declared or as its ending says; empty: unknown."""
     ending = re.search(r"\.(\w+)(?:[?#].*)?$", source["url"])
-    guessed = _TYPES_BY_ENDING.get(ending[1].lower(), "") if ending else ""
-    return source.get("media_type") or guessed
+    return source.get("media_type") or _TYPES_BY_ENDING.get(ending[1].lower() if ending else "", "")
 
 
 def _media_part(source: JsonObject) -> dict[str, Json]:
@@ -229,17 +225,13 @@ def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
     return [{"text": text}]
 
 
-def _is_attachment(part: JsonObject) -> bool:
-    return part["type"] == "image" or (part["type"] == "document" and part.get("text") is None)
-
-
 def _inside_response(part: JsonObject) -> dict[str, Json] | None:
     """Return an image or a document as part of a function's response; `None`: it cannot be one.
 
     Of ours only inline bytes: what is fetched from an address goes into the content after it.
     https://ai.google.dev/gemini-api/docs/function-calling (read 2026-11-27)
     """
-    kinds = ("inline_data",) if _is_attachment(part) else ("inline_data", "file_data")
+    kinds = ("inline_data",) if wire.is_attachment(part) else ("inline_data", "file_data")
     for made in _content_parts(part):
         if any(as_object(made.get(kind)).get("mime_type") in RESPONSE_TYPES for kind in kinds):
             return made
@@ -452,7 +444,7 @@ class Wire(wire.GrownWire):
             if inside is not None:
                 media.append(inside)
                 texts += [told["text"] for told in _content_parts(part)[:-1]]
-            elif _is_attachment(part):
+            elif wire.is_attachment(part):
                 texts.append(f"[{kind} attached in the next user message]")
                 attached.append({"text": f"{kind.capitalize()} returned by {name} ({call_id}):"})
                 attached += _content_parts(part)

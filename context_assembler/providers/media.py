@@ -483,15 +483,14 @@ def fit_image(image: JsonObject, rules: MediaRules) -> tuple[JsonObject, str, st
     most_px = rules.fit_side_px or rules.max_side_px
     most_chars = rules.fit_image_chars or rules.max_image_chars or max(len(encoded), 1_000_000)
     size = measure_base64(encoded) if most_px is not None else None
-    fits = len(encoded) <= most_chars and max(size or (0,)) <= (most_px or 0)
-    may_move = media_type == "image/gif" and not rules.takes_animations
-    if fits and media_type in rules.image_types and not may_move:
+    fits = media_type in rules.image_types and len(encoded) <= most_chars
+    fits = fits and max(size or (0,)) <= (most_px or 0)
+    if fits and (media_type != "image/gif" or rules.takes_animations):
         return None
     from importlib.util import find_spec
 
     if find_spec("PIL") is None:
         return WITHOUT_PILLOW
-    fits = fits and media_type in rules.image_types
     made = _redraw(encoded, most_px, most_chars, fits=fits)
     if made is None or isinstance(made, str):
         return made

@@ -110,18 +110,16 @@ class OpenAIWire(wire.GrownWire):
 
     def add(self, turn: Turn) -> None:
         """Append a turn; an assistant turn with calls is followed by the turn of their results."""
-        role, parts = turn["role"], turn["parts"]
-        if role == "tool":
-            self._add_results(turn)
-        elif role == "assistant":
+        role = turn["role"]
+        if role == "assistant":
             self._add_reply(turn)
-        elif turn.get("kind") == "summary":
+        if any(part["type"] == "tool_result" for part in turn["parts"]):
+            self._add_results(turn)
+        if turn.get("kind") == "summary":
             self._add_summary(turn)
         elif role == "user":
-            if any(part["type"] == "tool_result" for part in parts):
-                self._add_results(turn)
             self._add_user(wire.settle_parts(turn, self._settle, self.entries))
-        else:
+        elif role == "system":
             self._add_instructions(turn)
 
     def _add_summary(self, turn: Turn) -> None:

@@ -131,8 +131,6 @@ class Wire(openai.OpenAIWire):
             if self.messages and self.messages[-1]["role"] == "assistant":
                 message = _merged(self.messages.pop(), message)
             self.messages.append(message)
-        if any(part["type"] == "tool_result" for part in parts):
-            self._add_results(turn)
 
     def _outlive(self, message: Item, gone: Mapping[str, str]) -> Item:
         """Return the message; what was said in a sound that the server forgot, in words."""
@@ -179,7 +177,7 @@ class Wire(openai.OpenAIWire):
         for part in wire.settle_results(turn, self._settle, self.entries):
             sent, content = self._ids.of_result(part["call_id"]), part.get("content", ())
             text = "\n".join(t for t in map(_text_in_result, content) if t and not t.isspace())
-            for inner in filter(_is_attachment, content):
+            for inner in filter(wire.is_attachment, content):
                 tool = self.names[part.get("tool_name") or self._tool_of.get(sent, "a tool")]
                 told = f"{inner['type'].capitalize()} returned by {tool} ({sent}):"
                 attached += [{"type": "text", "text": told}, *self._pieces(inner)]
@@ -324,15 +322,11 @@ def _merged(first: Item, second: Item) -> Item:
     return merged
 
 
-def _is_attachment(part: JsonObject) -> bool:
-    return part["type"] == "image" or (part["type"] == "document" and part.get("text") is None)
-
-
 def _text_in_result(part: JsonObject) -> str:
     """Return what the text of a result says of a part: itself, or where it is attached."""
     if part["type"] in ("text", "opaque"):
         return clean_text(part.get("text", ""))
-    if _is_attachment(part):
+    if wire.is_attachment(part):
         return f"[{part['type']} attached in the next user message]"
     from context_assembler.providers.media import document_text
 

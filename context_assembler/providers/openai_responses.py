@@ -133,17 +133,17 @@ class Wire(openai.OpenAIWire):
                 self._restart = len(self._units) + max(min(at, len(units) - 1), 0)
         for item in items:
             own_id = as_text(item.get("id"))
-            place = self._places.get(own_id, len(self.messages))
-            before = self.messages[place] if place < len(self.messages) else Item()
+            place = self._places.get(own_id, -1)  # it may be among what was taken off again
+            before = self.messages[place] if 0 <= place < len(self.messages) else Item()
             if own_id and before == item:
                 # https://github.com/earendil-works/pi/issues/5151 (read 2026-11-30)
                 why = "It stands there already, and OpenAI refuses an item that comes twice."
                 self.report(own_id, why, "content.repeated")
-                continue
-            is_other = own_id and before.get("id") == own_id
-            if own_id and not is_other:
+            elif own_id and before.get("id") == own_id:
+                self.messages.append(_without(("id",), item))
+            else:
                 self._places[own_id] = len(self.messages)
-            self.messages.append(dict(_without(("id",), item)) if is_other else item)
+                self.messages.append(item)
         self._units += units
 
     # -- what the user and the developer say --
@@ -277,8 +277,6 @@ class Wire(openai.OpenAIWire):
             bare = [one for one in rest if one["type"] == "message" and "id" not in one]
             items = [*items[:first], *bare, *(one for one in rest if one not in bare)]
         self._append(items, [part for part in parts if part["type"] != "thinking"])
-        if any(part["type"] == "tool_result" for part in parts):
-            self._add_results(turn)
 
     def _outlive(self, item: Item, gone: Mapping[str, str]) -> Item:
         """Return the item; one of a container that expired, which is refused, in words.

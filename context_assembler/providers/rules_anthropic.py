@@ -380,8 +380,7 @@ def _calls(s: _Sent) -> Iterator[Row]:
             is_late = True
             if kind == "tool_use":
                 call_id = as_text(body.get("id"))
-                if call_id in own or turn.role != "assistant" or not _is_sound_call(body):
-                    yield from _call(block, is_twice=call_id in own)
+                yield from _call(block, is_twice=call_id in own)
                 own[call_id] = block
                 program = as_text(as_object(body.get("caller")).get("tool_id"))
                 is_odd = bool(program) and program not in server_calls and not s.asks(program)
@@ -396,12 +395,6 @@ def _calls(s: _Sent) -> Iterator[Row]:
             message = f"call {call_id!r} is not answered in the next message"
             yield True, "A1", calls[call_id].where, message
         calls = own if turn.role == "assistant" or at == len(s.turns) - 1 else {}
-
-
-def _is_sound_call(body: JsonObject) -> bool:
-    call_id, name = _CALL_ID.fullmatch(as_text(body.get("id"))), as_text(body.get("name"))
-    is_named = anthropic.NAME_RULE.pattern.fullmatch(name)
-    return bool(call_id and is_named) and isinstance(body.get("input"), dict)
 
 
 def _call(block: _Block, *, is_twice: bool) -> Iterator[Row]:

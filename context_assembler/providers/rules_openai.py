@@ -113,16 +113,11 @@ class Check:
             is_odd = self.number(name) < least or self.number(name) > most
             told = f"must be between {least} and {most:,}"
             yield is_odd, rules["length"], name, told, self.is_own or self.number(name) < 1
-        most, tools = openai.MAX_CACHE_KEY_CHARS, len(self.tools)
+        most = openai.MAX_CACHE_KEY_CHARS
         is_long = len(as_text(body.get("prompt_cache_key"))) > most
         yield is_long, rules["cache"], "prompt_cache_key", f"at most {most} characters"
-        is_many = tools > openai.MAX_TOOLS and self.is_own
-        yield (
-            is_many,
-            rules["tools"],
-            "tools",
-            f"{tools} tools, at most {openai.MAX_TOOLS} are taken",
-        )
+        is_many, told = len(self.tools) > openai.MAX_TOOLS, f"at most {openai.MAX_TOOLS} are taken"
+        yield is_many and self.is_own, rules["tools"], "tools", told
 
     def lacks_json(self, asked: JsonObject) -> bool:
         """Whether JSON is asked for without a schema, and no message says the word."""

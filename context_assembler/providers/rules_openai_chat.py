@@ -1,18 +1,13 @@
 """The rules of Chat Completions: what it refuses, and what merely harms."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers import openai_chat, wire
-from context_assembler.providers.openai_chat import (
-    ID_RULE,
-    MAX_CALLS,
-    NAME_RULE,
-    REASONING_FIELDS,
-)
+from context_assembler.providers.openai_chat import ID_RULE, MAX_CALLS, NAME_RULE, REASONING_FIELDS
 from context_assembler.providers.rules_openai import DATE, Check, Row
 from context_assembler.providers.wire import as_list, as_object, as_text, parse_object
 
@@ -94,12 +89,7 @@ class _Chat(Check):
             (reasons and body.get("logprobs") is True, "C3", "logprobs", told),
             (has_old, "C4", "max_tokens", "use max_completion_tokens", reasons or self.can_reason),
             (stops, "C3", "stop", "is not taken by this model"),
-            (
-                self.lacks_json(chosen),
-                "C9",
-                "response_format",
-                "the word 'json' must stand in a message",
-            ),
+            (self.lacks_json(chosen), "C9", "response_format", "a message must say 'json'"),
             (has_none, "C12", "response_format.type", "json_schema is not taken by this model"),
             (own and not can_search, "C12", "web_search_options", "is not taken by this model"),
             (many_stops, "C9", "stop", f"at most {most_stops} are taken"),
@@ -133,8 +123,7 @@ class _Chat(Check):
         yield from self.tool_rows(placed, NAME_RULE.pattern)
         has_none = self.is_own and not self.tools and not body.get("functions")
         for name in ("tool_choice", "parallel_tool_calls"):
-            is_alone = has_none and body.get(name) is not None
-            yield is_alone, "C6", name, "is only taken with tools"
+            yield has_none and body.get(name) is not None, "C6", name, "is only taken with tools"
         yield from self.choice_rows(self.tools)
 
     def check_messages(self) -> None:
@@ -161,8 +150,7 @@ class _Chat(Check):
             is_plain = role in _ANYWHERE and content.__class__ is str and content
             if at >= self.start and (not is_plain or "tool_calls" in message):
                 self.hold(self._message_rows(message, role, before), where)
-                if not self._are_sound(role, calls):
-                    self.hold(self._call_rows(message, role, calls), f"{where}.tool_calls")
+                self.hold(self._call_rows(message, role, calls), f"{where}.tool_calls")
                 for index, part in enumerate(as_list(content)):
                     self.hold(self._part_rows(part, role), f"{where}.content[{index}]")
             before = role
@@ -172,18 +160,6 @@ class _Chat(Check):
         for call_id, where in waiting.items():
             message = f"call {call_id!r} is not answered by the next messages"
             self.hold([(True, "C1", where, message)])
-
-    def _are_sound(self, role: str, calls: Sequence[Json]) -> bool:
-        """Whether all calls are such as models make them, so that no rule needs to be asked."""
-        ids: set[Json] = set()
-        for call in map(as_object, calls):
-            function, call_id = as_object(call.get("function")), as_text(call.get("id"))
-            is_sound = call.get("type") == "function" and ID_RULE.pattern.fullmatch(call_id)
-            is_named = is_sound and NAME_RULE.pattern.fullmatch(as_text(function.get("name")))
-            if not is_named or parse_object(as_text(function.get("arguments"))) is None:
-                return False
-            ids.add(call_id)
-        return role == "assistant" and 0 < len(ids) == len(calls) <= MAX_CALLS
 
     def _message_rows(self, message: JsonObject, role: str, before: str) -> Iterable[Row]:
         content, is_reply, limits = message.get("content"), role == "assistant", self.limits
@@ -235,8 +211,7 @@ class _Chat(Check):
             file = as_object(fields.get("file"))
             for key in file.keys() - {"file_data", "file_id", "filename"}:
                 yield True, "C14", f".file.{key}", "unknown field"
-            encoded = as_text(file.get("file_data"))
-            yield from self.address_rows(encoded, ".file.file_data")
+            yield from self.address_rows(as_text(file.get("file_data")), ".file.file_data")
 
     def _call_rows(self, message: JsonObject, role: str, calls: Json) -> Iterable[Row]:
         own, seen, most = self.is_own, set[str](), ID_RULE.max_chars

@@ -166,8 +166,6 @@ class _Responses(Check):
         self.hold(self._pair_rows(kinds, begin))
         for at in range(self.start, len(items)):
             item, kind, where = items[at], kinds[at - begin], f"input[{at}]"
-            if _is_plain(item, kind):
-                continue
             self.hold(self._item_rows(item, kind), where)
             if kind == "reasoning":
                 after = items[at + 1] if at + 1 < len(items) else dict[str, Json]()
@@ -241,8 +239,7 @@ class _Responses(Check):
         yield not kind, "R0", "", "must be an object with a type or a role"
         message = f"has {len(call_id)} characters, at most {most} are taken"
         yield len(call_id) > most, "R6", ".call_id", message
-        is_bare = kind in (*_BY_CLIENT, *_OUTPUTS) and not call_id
-        yield is_bare, "R6", ".call_id", "is missing"
+        yield kind in (*_BY_CLIENT, *_OUTPUTS) and not call_id, "R6", ".call_id", "is missing"
         if kind == "message":
             content = item.get("content")
             is_odd = not isinstance(content, str | list | tuple)
@@ -287,23 +284,6 @@ class _Responses(Check):
             declared = re.match(r"data:((?:audio|video)/[^;,]*)", encoded, re.ASCII)
             message = f"files of type {declared[1] if declared else ''} are refused"
             yield declared, "R12", ".file_data", message
-
-
-def _is_plain(item: JsonObject, kind: str) -> bool:
-    """Whether an item is text, or a call or an output of text, such that it breaks no rule."""
-    call_id = item.get("call_id")
-    if kind == "message":
-        text, is_sound = item.get("content"), item.get("role") in _ROLES
-    elif kind in ("function_call", "function_call_output"):
-        text = item.get("output")
-        is_sound = isinstance(call_id, str) and bool(items.ID_RULE.pattern.fullmatch(call_id))
-        if kind == "function_call":
-            text, name = item.get("arguments"), as_text(item.get("name"))
-            is_sound = is_sound and bool(items.NAME_RULE.pattern.fullmatch(name))
-            is_sound = is_sound and parse_object(as_text(text)) is not None
-    else:
-        return False
-    return is_sound and isinstance(text, str)
 
 
 def _pieces(item: JsonObject) -> Iterable[tuple[str, dict[str, Json]]]:

@@ -20,14 +20,7 @@ from context_assembler.events import (
 )
 from context_assembler.ports import ToolPlan, ToolSpec, Turn
 from context_assembler.report import Decision, ReportEntry, Violation
-from context_assembler.texts import (
-    FORGED,
-    REMINDER_TAG,
-    SUMMARY_TAG,
-    clean_text,
-    escape_tag,
-    fence,
-)
+from context_assembler.texts import FORGED, REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag, fence
 
 OPENING: Final = "(The conversation starts with the assistant.)"
 NO_OUTPUT: Final = "(no output)"
@@ -488,6 +481,11 @@ Settle: TypeAlias = Callable[[JsonObject, str, list[Change]], list[JsonObject]]
 def text_part(text: str) -> JsonObject:
     """Return the text as a stored part."""
     return {"type": "text", "text": text}
+
+
+def is_attachment(part: JsonObject) -> bool:
+    """Whether a part is bytes, or where they are found, that no text says."""
+    return part["type"] == "image" or (part["type"] == "document" and part.get("text") is None)
 
 
 def are_plain(parts: Iterable[JsonObject]) -> bool:
