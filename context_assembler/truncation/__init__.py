@@ -114,7 +114,7 @@ class Truncator:
         cut = Plan(history, lines, room_tokens=room_tokens, settings=self.settings).cut()
         if cut is None:
             return Truncation(list(turns), [], 0, sum(lines.tokens))
-        return Truncation(lines.left(cut), lines.entries(cut, history), cut.id, cut.tokens)
+        return Truncation(lines.left(cut), lines.entries(cut), cut.id, cut.tokens)
 
 
 class _TurnLines:
@@ -171,13 +171,13 @@ class _TurnLines:
                 left.append(turn)
         return left
 
-    def entries(self, cut: Cut, history: History) -> list[ReportEntry]:
+    def entries(self, cut: Cut) -> list[ReportEntry]:
         """Return an entry for each turn that is left out or shortened, with all its results."""
         sizes = Counter[int]()
         for (at, _), tokens in zip(self.places, self.tokens, strict=True):
             sizes[at] += tokens
         entries: dict[int, ReportEntry] = {}
-        for line, entry in cut_entries(cut, history, self).items():
+        for line, entry in cut_entries(cut, self.tokens, self.name).items():
             at = self.places[line][0]
             whole = entry._replace(tokens_before=sizes[at], tokens_after=sizes[at])
             known = entries.get(at, whole)

@@ -236,15 +236,22 @@ class Cut(NamedTuple):
             at = end
 
 
-def cut_entries(cut: Cut, history: History, lines: Lines) -> dict[int, ReportEntry]:
-    """Return an entry for each line that is left out or shortened, in order."""
+def cut_entries(
+    cut: Cut, tokens: Sequence[int], name: Callable[[int], str]
+) -> dict[int, ReportEntry]:
+    """Return an entry for each line that is left out or shortened, in order.
+
+    Args:
+        tokens: Of each line, uncut.
+        name: Returns the id of a line's event.
+    """
     changes = {line: (rule, reason, 0) for line, rule, reason in cut.dropped()}
     changes |= {at: (one.rule, one.reason, one.tokens) for at, one in cut.shortened.items()}
     entries: dict[int, ReportEntry] = {}
-    for line, (rule, reason, tokens) in sorted(changes.items()):
-        decision: Decision = "shortened" if tokens else "dropped"
-        sizes = history.tokens[line], tokens
-        entries[line] = ReportEntry("message", lines.name(line), decision, *sizes, reason, rule)
+    for line, (rule, reason, left) in sorted(changes.items()):
+        decision: Decision = "shortened" if left else "dropped"
+        sizes = tokens[line], left
+        entries[line] = ReportEntry("message", name(line), decision, *sizes, reason, rule)
     return entries
 
 

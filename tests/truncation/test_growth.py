@@ -333,7 +333,7 @@ def test_every_line_is_sent_or_has_an_entry() -> None:
     cut = Plan(history, Lines(tokens), room_tokens=1000, settings=chosen).cut()
 
     assert cut is not None
-    entries = cut_entries(cut, history, Lines(tokens))
+    entries = cut_entries(cut, tokens, Lines(tokens).name)
     dropped = {line for line, entry in entries.items() if entry.decision == "dropped"}
     assert dropped.union(sent_lines(cut)) == set(range(len(history)))
     assert set(entries) - dropped == set(cut.shortened)
