@@ -1054,7 +1054,6 @@ class ContextAssembler:
             preset=settings.preset,
             settings=preset and replace(preset, **own),
             embed=open_embedder(settings.embedder) if settings.embedder else None,
-            merges_alike=settings.merges_alike,
             clock=lambda: self.now().timestamp(),
         )
 

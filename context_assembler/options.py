@@ -464,7 +464,6 @@ class MemorySettings(Settings):
         strategy: Instead of the preset's.
         embedder: Finds memories by meaning as well: bundled, minilm, openai:MODEL.
         near_duplicate: Likeness from which two memories count as one.
-        merges_alike: Likeness from which a new memory is a duplicate.
         fades_half_life_days: Time unused after which a memory is worth half.
         fades_below: `memory fade` forgets what is worth less.
         seconds_per_source: How long one source may take.
@@ -480,7 +479,6 @@ class MemorySettings(Settings):
     strategy: Literal["balanced", "recent", "important"] | None = None
     embedder: Annotated[str | None, _Word] = None
     near_duplicate: Annotated[float | None, Bounds(least=0.5, most=1)] = None
-    merges_alike: Annotated[float | None, Bounds(least=0.5, most=1)] = None
     fades_half_life_days: Annotated[float | None, _Positive] = None
     fades_below: Annotated[float, _Share] = 0.05
     seconds_per_source: Annotated[float, _Positive] = 2.0

@@ -64,8 +64,7 @@ async def add(
     """
     content = cli.read_text(cli.STANDARD).rstrip("\n") if text == "-" else text
     record = memories.MemoryRecord(text=content, kind=kind, namespace=namespace)
-    alike = AssemblerConfig().memory.merges_alike
-    async with _assembler(memory, creates=True, merges_alike=alike) as keeper:
+    async with _assembler(memory, creates=True) as keeper:
         [done] = await keeper.remember(record)
     return Answer(to_json(done))
 

@@ -12,9 +12,8 @@ from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack
 from context_assembler import errors
 from context_assembler.memory import format as shaping
 from context_assembler.memory import recall as asking
-from context_assembler.memory.alike import compare, find_twins, say_the_same
 from context_assembler.memory.format import FormattedContext, RankedMemories, check_count
-from context_assembler.memory.kinds import KINDS, TURN_LIKE, check_kind
+from context_assembler.memory.kinds import KINDS, check_kind
 from context_assembler.memory.premortem import PremortemContext, fit_premortem, gather_lessons
 from context_assembler.memory.records import (
     NO_FILTERS,
@@ -25,7 +24,6 @@ from context_assembler.memory.records import (
     Remembered,
     identified,
     masked,
-    normal_text,
     refuse,
     says_something,
     utc_at,
@@ -43,7 +41,6 @@ _BUDGET: Final = 2_000
 MAX_LIMIT: Final = 10_000
 _LESSONS: Final = 1_000
 _BLANK: Final = ("must say something", "Pass a word or more.")
-_LOOKED_AT: Final = 20  # of what a store finds by the words of a record that may be there already
 
 OneSource: TypeAlias = str | Path | MemorySource
 SomeSources: TypeAlias = OneSource | Iterable[OneSource] | Mapping[str, OneSource]
@@ -86,7 +83,6 @@ class MemoryAssembler:
             remembered records theirs.
         counter: What `max_tokens` is counted with; by default exactly, with OpenAI's o200k.
         masks_secrets: Whether secrets in records are masked before they are shown.
-        merges_alike: From which likeness on (such as 0.9) what is remembered counts as a duplicate.
         clock: Seconds since 1970: what is recent, and what relative times are counted from.
         sleep: Returns after so many seconds; sources have no longer to answer.
     """
@@ -100,7 +96,6 @@ class MemoryAssembler:
         embed: Embed | None = None,
         counter: TokenCounter | None = None,
         masks_secrets: bool = True,
-        merges_alike: float | None = None,
         clock: Callable[[], float] = time.time,
         sleep: asking.Sleep = asyncio.sleep,
     ) -> None:
@@ -121,7 +116,6 @@ class MemoryAssembler:
             partial(count_bpe, encoding="o200k_base") if counter is None else counter.count_text
         )
         self._clean = masked if masks_secrets else clean_text
-        self._merges_alike = merges_alike
         self._clock, self._sleep = clock, sleep
 
     async def assemble_context(
@@ -334,21 +328,13 @@ class MemoryAssembler:
         for at, record in enumerate(listed):
             if not says_something(record):
                 refuse(f"the text of [{at}]", record.text, *_BLANK)
-        least = self._merges_alike
-        twins = {} if least is None else await self._find_alike(store, listed, least=least)
-        kept = {at: record for at, record in enumerate(listed) if at not in twins}
         if self._embed is not None:
-            bare = [at for at, record in kept.items() if record.vector is None]
-            texts = [self._clean(kept[at].text) for at in bare]
+            bare = [at for at, record in enumerate(listed) if record.vector is None]
+            texts = [self._clean(listed[at].text) for at in bare]
             vectors = await asking.embed_texts(self._embed, texts, "record") if texts else []
             for at, vector in zip(bare, vectors, strict=True):
-                kept[at] = replace(kept[at], vector=vector)
-        outcomes = dict(zip(kept, await store.remember([*kept.values()]), strict=True))
-        for at, twin in sorted(twins.items()):
-            memory_id = outcomes[twin].id if isinstance(twin, int) else twin
-            notice = f"Nearly the same is kept as {memory_id}."
-            outcomes[at] = Remembered(memory_id, "duplicate", (notice,))
-        return [outcomes[at] for at in range(len(listed))]
+                listed[at] = replace(listed[at], vector=vector)
+        return list(await store.remember(listed))
 
     async def forget(
         self, memory_ids: str | Iterable[str], *, filters: MemoryFilters = NO_FILTERS
@@ -405,40 +391,6 @@ class MemoryAssembler:
             return None, max_tokens
         task = cut_task_path(context.task_path, max_tokens=max_tokens, count=self._count)
         return task, task.room(max_tokens, self._count)
-
-    async def _find_alike(
-        self, store: MemorySource, records: Sequence[MemoryRecord], *, least: float
-    ) -> dict[int, int | str]:
-        """Return by place what says nearly the same: an id in the store, or an earlier place.
-
-        Only records without an id can be spared, no turns of a conversation, and only for one of
-        their kind, namespace and identity.
-        """
-        texts = {at: normal_text(self._clean(record.text)) for at, record in enumerate(records)}
-        places = [at for at, one in enumerate(records) if not one.id and one.kind not in TURN_LIKE]
-        found: dict[int, int | str] = {}
-        for at in places:
-            record, own = records[at], texts[at]
-            filters = MemoryFilters(kinds=(record.kind,), namespaces=(record.namespace,))
-            hits = await store.search(own, limit=_LOOKED_AT, filters=filters)
-            others = [normal_text(hit.record.text) for hit in hits]
-            are_alike = compare([*others, own], least=least)
-            for number, hit in sorted(enumerate(hits), key=lambda one: -one[1].order):
-                is_one = _identity(hit.record) == _identity(record)
-                if is_one and say_the_same(own, others[number]) and are_alike(number, len(others)):
-                    found[at] = hit.record.id  # at last, that of the oldest
-        rest = [at for at in places if at not in found]
-
-        def may_be_twins(left: int, right: int) -> bool:
-            return _identity(records[rest[left]]) == _identity(records[rest[right]])
-
-        alike = find_twins([texts[at] for at in rest], least=least, may_be_twins=may_be_twins)
-        return found | {rest[later]: rest[first] for later, first in alike.items()}
-
-
-def _identity(record: MemoryRecord) -> tuple[object, ...]:
-    told = (getattr(record.metadata, name, None) for name in KINDS[record.kind].identity)
-    return (record.namespace, record.kind, *told)
 
 
 def _named(given: Any) -> list[tuple[str, OneSource]]:

@@ -450,7 +450,7 @@ async def test_marks_without_end_are_ordered_in_pieces(monkeypatch: pytest.Monke
     original = unicodedata.normalize
     monkeypatch.setattr(unicodedata, "normalize", normalize)
     async with open_memory("memory:") as store:
-        memory = MemoryAssembler(store, merges_alike=0.9)
+        memory = MemoryAssembler(store)
         kept = await memory.remember([marked, f"Café ①  {marked}", "CAFÉ 1", marked])
         [same] = await memory.remember(["cafe\u0301 \uff11"])
 
