@@ -80,14 +80,14 @@ async def search(
     max_tokens: int | None = None,
     explain: bool = False,
 ) -> Answer:
-    """Print what fits a query, as a model would see it; the settings fill what is not given.
+    """Print the memories that fit a query, as a model would see them.
 
     Args:
         query: Any text.
         kind: memories, code …; repeatable.
         limit: The most memories.
-        max_tokens: The most that the answer takes.
-        explain: Why every candidate is in or not.
+        max_tokens: The most tokens of the answer.
+        explain: Show why each candidate is in the answer or not.
     """
     settings = AssemblerConfig().memory
     names = settings.namespaces if namespace is None else (namespace,)
@@ -140,15 +140,15 @@ async def forget(id: list[str], *, memory: Words = None, namespace: Words = None
 async def import_(
     file: Path, *, memory: Words = None, namespace: str = "", partial: bool = False
 ) -> Answer:
-    """Remember the memories of a file or folder, all or none.
+    """Remember the memories of a file or folder: all of them, or none.
 
-    Read are JSON Lines as export writes them, mem0's get_all, claude-mem's exports, the graph of the
-    MCP memory server, and Markdown, such as MEMORY.md. What cannot be read is listed.
+    It reads JSON Lines as export writes them, mem0's get_all, claude-mem's exports, the graph of
+    the MCP memory server, and Markdown, such as MEMORY.md. What cannot be read is listed.
 
     Args:
         file: A file or folder; - reads stdin.
-        namespace: Whose the memories are that do not say so.
-        partial: Read a file of which more than a tenth cannot be read.
+        namespace: The project of memories that name none.
+        partial: Read a file even if more than a tenth of it cannot be read.
     """
     source = io.BytesIO(cli.read_content(file)) if file == cli.STANDARD else file
     read = memories.load_memories(source, namespace=namespace, partial=partial)
@@ -166,7 +166,7 @@ async def import_(
 
 @cli.command(app, "export")
 async def export(file: Path, *, memory: Words = None, namespace: Words = None) -> Answer:
-    """Write the memories of a store to a file, or leave the file as it was.
+    """Write the memories of a store to a file; if that fails, the file stays as it was.
 
     Args:
         file: Where to write JSON Lines; - is stdout.
@@ -183,11 +183,11 @@ async def export(file: Path, *, memory: Words = None, namespace: Words = None) -
 async def fade(
     *, memory: Words = None, half_life_days: float | None = None, dry_run: bool = False
 ) -> Answer:
-    """Forget what is worth too little: its importance, halved for each half-life unused.
+    """Forget memories that are worth too little: importance, halved for each half-life without use.
 
     Args:
-        half_life_days: Time unused that halves the worth.
-        dry_run: Forget nothing.
+        half_life_days: After how many days without use the worth is halved.
+        dry_run: Show what would be forgotten, and forget nothing.
     """
     settings = AssemblerConfig().memory
     days = half_life_days or settings.fades_half_life_days

@@ -52,10 +52,10 @@ def list_models(*, provider: str | None = None, feature: list[str] | None = None
 
 @command(app, "show")
 def show(model: str) -> Answer:
-    """Show everything that is known of one model, and which file each field comes from.
+    """Show every field of one model, and the file that each comes from.
 
     Args:
-        model: As any gateway writes it.
+        model: The model's id, as any gateway writes it.
     """
     limits, codes = DEFAULT_REGISTRY.get(model), DEFAULT_REGISTRY.sources()
     fields = DEFAULT_REGISTRY.fields(model)

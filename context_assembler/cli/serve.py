@@ -36,16 +36,16 @@ def serve(
     state: Words = None,
     demo: bool = False,
 ) -> Answer:
-    """Serve project memory, requests and sessions over HTTP until stopped.
+    """Serve project memory, requests and sessions over HTTP until it is stopped.
 
     Args:
-        host: Any but the loopback needs a token.
-        port: 0 takes a free one.
+        host: The address to listen on; any but the loopback needs a token.
+        port: The port; 0 takes a free one.
         socket: Path of a Unix socket, instead of host and port.
         token: What requests must carry, as 'Authorization: Bearer …'.
         workers: How many processes answer.
         bootstrap: The folder with AGENT.md and the others.
-        state: The folder of snapshots and the log; by default ~/.context-assembler.
+        state: The folder of snapshots and the hook's log; by default ~/.context-assembler.
         demo: Serve a bundled session and a memory of this folder, from temporary files.
     """
     load_package("fastapi", "The worker", extra="serve")

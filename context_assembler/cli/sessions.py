@@ -76,15 +76,15 @@ async def import_(
 ) -> Answer:
     """Read transcripts into a session store.
 
-    What could not be mapped is listed; the last line counts the rows. Several sessions in one file get the ids <file>-1, <file>-2 …
+    What cannot be read is listed; the last line counts the rows. Several sessions in one file get the ids <file>-1, <file>-2 …
     Nothing is written unless everything can be read.
 
     Args:
         file: '-' reads stdin.
         session: The new session's id; by default the file's name.
-        agent: Whose session it is.
+        agent: The agent of the session.
         append: Append what is new to a session that exists.
-        partial: Read a file of which more than a tenth cannot be read.
+        partial: Read a file even if more than a tenth of it cannot be read.
     """
     found = [one for path in file for one in _read(path, format, partial=partial)]
     ids = [session] if session else [name for name, *_ in found]
@@ -120,9 +120,10 @@ def _show_imported(done: list[dict[str, Json]]) -> Iterator[RenderableType]:
     yield cli.table_of(done, "session", "new_events", "tools", "file")
     for row in done:
         for issue in row["issues"][:_MOST_ISSUES]:
-            yield f"Not mapped in {row['file']}: {cli.readable(issue)}"[:240]
+            line = f", line {issue['line']}" if issue["line"] else ""
+            yield f"Not mapped: {row['file']}{line}, {issue['what']}: {issue['reason']}"[:240]
         if (more := len(row["issues"]) - _MOST_ISSUES) > 0:
-            yield f"{more} more in {row['file']}; --json lists them all"
+            yield f"{more} more in {row['file']}; --json lists them all."
     read, listed = (sum(row[key] for row in done) for key in ("rows_read", "rows_listed"))
     yield f"{read:,} rows read, {listed:,} listed."
 
@@ -274,7 +275,7 @@ async def count(
 
     Args:
         file: A text or a transcript; '-' reads stdin.
-        model: Whose tokens; by default the settings' own model.
+        model: The model whose tokens are counted; by default that of the settings.
         session: Count a stored session instead.
     """
     if (file is None) == (session is None):

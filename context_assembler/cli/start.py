@@ -39,7 +39,7 @@ async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_0
 
     Args:
         model: Repeatable; by default claude-opus-5-5 and gpt-5.5.
-        max_context_tokens: Upper bound of the input, so that something must be cut.
+        max_context_tokens: Upper bound of the input; a small one shows a cut.
     """
     sample = read_transcript(Path(bundled_path("samples/coding_agent.json")))
     models, contexts = model or _MODELS, list[AssembledContext]()
@@ -117,7 +117,7 @@ def init(folder: Path = Path(), *, force: bool = False, samples: bool = False) -
     What exists stays as it is, unless --force is given.
 
     Args:
-        folder: Where to; this folder by default.
+        folder: The folder to write to; by default this one.
         force: Replace files that exist.
         samples: Write the sample sessions of the docs as well.
     """
@@ -168,16 +168,16 @@ def _toml(value: Json) -> str:
 def lint(
     folder: Path, *, agent: str | None = None, model: str = "gpt-5.5", strict: bool = False
 ) -> cli.Answer:
-    """Check a folder of instruction files as the loader would read it, by the settings.
+    """Check a folder of instruction files as the assembler would read it.
 
-    Per file: encoding, size, tokens, imports, what the caps cut, links, copies and secrets. Also:
-    instruction files that are not read.
+    It shows each file's encoding, size, tokens and imports, what the caps cut, links, copies and
+    secrets, and instruction files that are not read.
     Exit code: 14 if there is an error, or with --strict a warning.
 
     Args:
-        folder: Where the files are.
-        agent: Whose variants are read.
-        model: Whose tokens are counted.
+        folder: The folder of the files.
+        agent: The agent whose files are read.
+        model: The model whose tokens are counted.
         strict: Warnings count as errors.
     """
     cli.check_folder(folder, "AGENT.md")

@@ -40,7 +40,7 @@ def test_a_transcript_goes_into_a_store_and_comes_out_again(run: Run) -> None:
 def test_what_could_not_be_mapped_is_listed(run: Run) -> None:
     shown = run("import", str(SAMPLES / "broken.json"), *STORE)
 
-    assert "Not mapped in" in shown.out
+    assert "Not mapped: " in shown.out
     assert "are not a JSON object" in shown.out
 
 
