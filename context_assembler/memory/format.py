@@ -128,12 +128,6 @@ class FormattedContext:
         """The Markdown between tags that nothing in it can close."""
         return fence(RECALL_TAG, self.markdown)
 
-    def showing(
-        self, items: Sequence[RecalledMemory], markdown: str, token_count: int
-    ) -> "FormattedContext":
-        """Return the context with other items."""
-        return replace(self, items=tuple(items), markdown=markdown, token_count=token_count)
-
     @property
     def sources_used(self) -> tuple[str, ...]:
         """The sources of what is shown."""
@@ -463,11 +457,8 @@ class Packing:
                 is_cut = is_shown and name in cut
                 explanations.append(one._replace(outcome="shortened") if is_cut else one)
         is_over = context.budget_exceeded or bool(cut) or len(kept) < len(context.items)
-        return replace(
-            context.showing(kept, markdown, tokens),
-            budget_exceeded=is_over,
-            explanations=tuple(explanations),
-        )
+        shown = replace(context, items=tuple(kept), markdown=markdown, token_count=tokens)
+        return replace(shown, budget_exceeded=is_over, explanations=tuple(explanations))
 
 
 def _time_order(shown: RecalledMemory) -> tuple[str, float, int]:

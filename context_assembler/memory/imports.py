@@ -181,10 +181,8 @@ def _rows_of(content: bytes, name: str) -> Iterator[_Row]:
     lists: dict[str, Any] = {"": document if is_list(document) else [document]}
     if is_object(document) and not {"text", "memory"} & document.keys():
         held = {key: one for key, one in document.items() if is_list(one)}
-        if any(
-            key in _SECTIONS and (not one or any(map(is_object, one))) for key, one in held.items()
-        ):
-            lists = held
+        known = (one for key, one in held.items() if key in _SECTIONS)
+        lists = held if any(not one or any(map(is_object, one)) for one in known) else lists
     for section, values in lists.items():
         for at, value in enumerate(values):
             yield _Row(section, f"{name}: {section}[{at}]", None, value)
@@ -344,12 +342,8 @@ def _lacks(row: _Row, forms: Mapping[str, _Form]) -> str:
         return f"no row of {row.section!r} is known"
     if not form.told and "version" not in held and (others := held.keys() - OWN_FIELDS):
         return f"it lacks version, and has {', '.join(sorted(others))}"
-    kinds = {"observations": list}
-    lacks = [
-        n
-        for n in form.needs.split()
-        if not isinstance(held.get(n), kinds.get(n, str | int | float))
-    ]
+    wanted = ((n, list if n == "observations" else str | int | float) for n in form.needs.split())
+    lacks = [name for name, kind in wanted if not isinstance(held.get(name), kind)]
     return f"it lacks {', '.join(lacks)}" if lacks else ""
 
 

@@ -105,10 +105,6 @@ class QdrantTable:
         """Return the rows with one of the values in that column."""
         return self._scroll(_filter(NO_FILTERS, {column: values}, {})) if values else []
 
-    def fitting(self, filters: MemoryFilters) -> list[Row]:
-        """Return the rows that may be found."""
-        return self._scroll(_filter(filters, {}, {}))
-
     def next_key(self) -> int:
         """Return a key that was never used."""
         return max(self._last_key + 1, time.time_ns() // 1_000)
@@ -162,7 +158,11 @@ class QdrantTable:
         return [key for key, _ in self._query(numbers, _DENSE, filters, limit)]
 
     def listed(
-        self, filters: MemoryFilters, order: str | None, limit: int | None, after: int = 0
+        self,
+        filters: MemoryFilters,
+        order: str | None = None,
+        limit: int | None = None,
+        after: int = 0,
     ) -> list[Row]:
         """Return the first rows of an order; of none: the next in the order of storing."""
         from qdrant_client.models import Direction, OrderBy
@@ -204,7 +204,7 @@ class QdrantTable:
         """Forget all vectors, and of which model they were."""
         with self.writing():
             if self.model() is not None:
-                rows = self.listed(NO_FILTERS, None, None)
+                rows = self.listed(NO_FILTERS)
                 self._client.delete_vector_name(self._name, _DENSE)
                 self._client.update_collection(self._name, metadata={"model": None})
                 self.put([row._replace(codes=None) for row in rows], {})

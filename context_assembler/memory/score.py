@@ -389,7 +389,9 @@ def score_answer(answer: SourceAnswer, recall: Recall) -> tuple[list[Candidate],
     words = _words_of(answer, records, signals, speakers)
     near = {hit.record.key: hit.similarity for hit in answer.hits if hit.similarity is not None}
     meaning = _surprises(near)
-    own = _own_worth(answer.hits, words, meaning)
+    # What each is worth by itself: both sides, or the one that there is.
+    own = dict.fromkeys((*(hit.record.key for hit in answer.hits), *words), 1.0)
+    own = {key: _both(key, words, meaning) for key in own} if words or meaning else own
     around: dict[str, float] = {}
     for hit in answer.hits:
         for record, distance in answer.neighbours.get(hit.record.key, ()):
@@ -446,14 +448,6 @@ def _words_of(
         elif key not in words:
             words[key] = _UNSEEN_FACTOR * part
     return words
-
-
-def _own_worth(
-    hits: Iterable[MemoryHit], words: Mapping[str, float], meaning: Mapping[str, float]
-) -> dict[str, float]:
-    """Return what each record is worth by itself: both sides, or the one that there is."""
-    found = dict.fromkeys((*(hit.record.key for hit in hits), *words), 1.0)
-    return {key: _both(key, words, meaning) for key in found} if words or meaning else found
 
 
 def _both(key: str, words: Mapping[str, float], meaning: Mapping[str, float]) -> float:

@@ -189,7 +189,7 @@ class TaskPath(NamedTuple):
             return replace(below, markdown=joined, token_count=tokens)
         reason = "there was no room beside the task"
         rows = (e._replace(outcome="left_out", reason=reason) for e in below.explanations)
-        shown = below.showing((), alone, count(alone) if alone else 0)
+        shown = replace(below, items=(), markdown=alone, token_count=count(alone) if alone else 0)
         return replace(shown, budget_exceeded=True, explanations=tuple(rows))
 
 

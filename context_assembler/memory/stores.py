@@ -227,10 +227,9 @@ class MemoryStore:
 
     async def present_kinds(self, *, filters: MemoryFilters = NO_FILTERS) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be records; there are surely none of the others."""
-        none = frozenset[MemoryKind]()
-        return (
-            none if filters.admit_nothing else await self._run(lambda: self._table.kinds(filters))
-        )
+        if filters.admit_nothing:
+            return frozenset()
+        return await self._run(lambda: self._table.kinds(filters))
 
     async def forget(
         self, memory_ids: Sequence[str], *, filters: MemoryFilters = NO_FILTERS
@@ -388,7 +387,7 @@ class MemoryStore:
         """
         table, names = self._table, {row.namespace for row, *_ in given}
         own = MemoryFilters(ids=[row.id for row, *_ in given], namespaces=[*names])
-        known = {row.name: row for row in table.fitting(own)}
+        known = {row.name: row for row in table.listed(own)}
         digests = {row.digest for row, has_id, *_ in given if row.digest is not None and not has_id}
         alike = sorted(table.rows("digest", [*digests]), reverse=True)
         known |= {row.name: row for row in alike}
@@ -396,6 +395,10 @@ class MemoryStore:
         stored = {row.key: row for row in known.values()}
         key, outcomes = table.next_key(), list[Remembered]()
         changed: dict[tuple[str, str], Row] = {}
+
+        def is_there(row: Row) -> bool:
+            return bool(table.listed(MemoryFilters(ids=[row.id], namespaces=[row.namespace])))
+
         for row, has_id, has_time, notices in given:
             same = "" if row.digest is None else normal_text(row.text)
             old, words = known.get(row.name), (row.namespace, row.digest, same)
@@ -417,7 +420,7 @@ class MemoryStore:
                 outcomes.append(Remembered(row.id, "replaced", notices))
             else:
                 made, number = row._replace(key=key), 2
-                while made.name in known or (number > 2 and self._is_there(made)):
+                while made.name in known or (number > 2 and is_there(made)):
                     made, number = made._replace(id=f"{row.id}-{number}"), number + 1
                 key += 1
                 outcomes.append(Remembered(made.id, "added", notices))
@@ -425,9 +428,6 @@ class MemoryStore:
             said[words] = said.get(words, made.name) if has_id else made.name
         before = {row.key: stored[row.key] for row in changed.values() if row.key in stored}
         return [*changed.values()], before, outcomes
-
-    def _is_there(self, row: Row) -> bool:
-        return bool(self._table.fitting(MemoryFilters(ids=[row.id], namespaces=[row.namespace])))
 
     def _search(
         self, query: str, limit: int, filters: MemoryFilters, vector: Vector | None
@@ -466,7 +466,7 @@ class MemoryStore:
     def _named(self, memory_ids: Iterable[str], filters: MemoryFilters) -> dict[str, Row]:
         """Return by id, in their order, the rows that are there."""
         ids = [*dict.fromkeys(map(clean_text, memory_ids))]
-        rows = self._table.fitting(replace(filters, ids=ids)) if ids else []
+        rows = self._table.listed(replace(filters, ids=ids)) if ids else []
         named = {row.id: row for row in rows}
         for row in rows:
             if named[row.id] is not row:
@@ -481,7 +481,7 @@ class MemoryStore:
         """Return each id that is there, alone and with each row around it."""
         ids = [*map(clean_text, memory_ids)]
         with self._table.reading():
-            rows = self._table.fitting(replace(filters, ids=ids)) if ids else []
+            rows = self._table.listed(replace(filters, ids=ids)) if ids else []
             beside = self._table.beside(rows, before, after)
         return [(row.id, near) for row in rows for near in (None, *beside[row.key])]
 
@@ -691,11 +691,6 @@ class SqlTable:
         is_one_of, parameter = self._db.given(values)
         return self._rows(f"WHERE r.{column} {is_one_of}", parameter) if values else []
 
-    def fitting(self, filters: MemoryFilters) -> list[Row]:
-        """Return the rows that may be found."""
-        condition, values = conditions_of(filters, self._db)
-        return self._rows(f"WHERE {condition or 'true'}", *values)
-
     def next_key(self) -> int:
         """Return the first key that was never used."""
         [(key,)] = self._db.run("SELECT value FROM memory_state WHERE name = 'next_key'")
@@ -735,7 +730,11 @@ class SqlTable:
         self._db.run_many(f"{sql}{last} WHERE key = ?", [(stamp, stamp, key) for key in keys])
 
     def listed(
-        self, filters: MemoryFilters, order: MemoryOrder | None, limit: int | None, after: int = 0
+        self,
+        filters: MemoryFilters,
+        order: MemoryOrder | None = None,
+        limit: int | None = None,
+        after: int = 0,
     ) -> list[Row]:
         """Return the first rows of an order; of none: the next in the order of storing."""
         condition, values = conditions_of(filters, self._db)
