@@ -306,8 +306,8 @@ Unit: TypeAlias = tuple[str, Sequence[Block], Sequence[Block], bool]
 
 def _text_blocks(text: str) -> list[Block]:
     """Return the text as a block; none for a blank one, which is refused."""
-    text = clean_text(text)
-    return [{"type": "text", "text": text}] if text.strip() else []
+    text = wire.said(text)
+    return [{"type": "text", "text": text}] if text else []
 
 
 class Wire(wire.GrownWire):
@@ -682,8 +682,7 @@ class Wire(wire.GrownWire):
             schema.pop("additionalProperties", None)
             reason = f"Its description tells of {', '.join(refused)}: the API refuses such names."
             self.entries.append(wire.tool_entry(tool, "tool.schema", reason, "repaired"))
-        words = clean_text(words)
-        told = {"description": words} if words.strip() else {}
+        told = {"description": words} if (words := wire.said(words)) else {}
         made: Block = {"name": self.names[tool.name], **told, "input_schema": schema}
         if tool.allowed_callers:
             # https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling

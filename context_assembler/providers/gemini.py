@@ -207,9 +207,6 @@ def _media_part(source: JsonObject) -> dict[str, Json]:
 def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
     """Return what a part becomes among the parts of a content; blank text vanishes."""
     kind, text = part["type"], part.get("text")
-    if kind == "text" and len(part) == 2:
-        text = clean_text(part["text"])
-        return [{"text": text}] if text and not text.isspace() else []
     if kind in ("image", "document"):
         from context_assembler.providers.media import about_document, document_text
 
@@ -219,10 +216,8 @@ def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
         return [*([{"text": told}] if told else []), _media_part(part["source"])]
     if kind == "opaque" and part["provider"] == NAME:
         return [wire.plain_json(snake_block(part["block"]))]
-    text = clean_text(text or "")
-    if kind not in ("text", "opaque") or not text or text.isspace():
-        return []
-    return [{"text": text}]
+    text = wire.said(text or "") if kind in ("text", "opaque") else ""
+    return [{"text": text}] if text else []
 
 
 def _inside_response(part: JsonObject) -> dict[str, Json] | None:
@@ -277,11 +272,8 @@ def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str,
     if tool.is_strict:
         reason = "It is offered without strict mode: the API has no strict mode."
         entries.append(wire.tool_entry(tool, "tool.strict", reason, "repaired"))
-    made: dict[str, Json] = {"name": name}
-    description = clean_text(tool.description)
-    if description.strip():
-        made["description"] = description
-    return {**made, "parameters_json_schema": schema}
+    told = {"description": words} if (words := wire.said(tool.description)) else {}
+    return {"name": name, **told, "parameters_json_schema": schema}
 
 
 def change_forms(limits: ModelLimits) -> ChangeForms:
@@ -319,8 +311,7 @@ class Wire(wire.GrownWire):
         self.is_newer = generation is None or generation >= SIGNED
         self.is_vertex = limits.host == "vertex_ai"
         self.names = wire.WireNames(request, NAME_RULE, {})
-        system = clean_text(request.system)
-        self.system = system if system.strip() else ""
+        self.system = wire.said(request.system)
         declared = self.declared_tools(self.entries)
         made = {
             tool.name: function

@@ -163,8 +163,8 @@ class OpenAIWire(wire.GrownWire):
         if kind == "opaque" and part["provider"] == self.name:
             return [wire.without_nulls(wire.plain_json(part["block"]))]
         if kind not in wire.MEDIA:
-            text = clean_text(part.get("text", "")) if kind in ("text", "opaque") else ""
-            return [{"type": self.text_type, "text": text}] if text.strip() else []
+            text = wire.said(part.get("text", "")) if kind in ("text", "opaque") else ""
+            return [{"type": self.text_type, "text": text}] if text else []
         from context_assembler.providers import media
 
         source = part["source"]
@@ -216,16 +216,14 @@ class OpenAIWire(wire.GrownWire):
         return replace(tool, is_strict=False)
 
     def _function(self, tool: ToolSpec) -> Item:
-        made: Item = {"name": self.names[tool.name]}
-        if (description := clean_text(tool.description)).strip():
-            made["description"] = description
-        made["parameters"] = root_object_schema(tool.input_schema)
-        return made
+        told = {"description": words} if (words := wire.said(tool.description)) else {}
+        schema = root_object_schema(tool.input_schema)
+        return {"name": self.names[tool.name], **told, "parameters": schema}
 
     def _system(self) -> list[Item]:
         """Return the system prompt as the first message."""
-        text = clean_text(self.request.system)
-        return [{"role": self.role, "content": text}] if text.strip() else []
+        text = wire.said(self.request.system)
+        return [{"role": self.role, "content": text}] if text else []
 
     def _opens(self) -> bool:
         """Whether the first message needs one of the user before it."""

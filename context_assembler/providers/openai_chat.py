@@ -114,10 +114,8 @@ class Wire(openai.OpenAIWire):
             if part["type"] == "opaque" and part["provider"] == NAME:
                 content.append(wire.plain_json(part["block"]))
                 is_text = False
-            elif part["type"] in ("text", "opaque"):
-                text = clean_text(part.get("text", ""))
-                if text and not text.isspace():
-                    content.append({"type": "text", "text": text})
+            elif part["type"] in ("text", "opaque") and (text := wire.said(part.get("text", ""))):
+                content.append({"type": "text", "text": text})
         message: Item = {"role": "assistant", **spoken}
         if content:
             message["content"] = "\n".join([p["text"] for p in content]) if is_text else content
@@ -176,7 +174,7 @@ class Wire(openai.OpenAIWire):
         attached: list[Item] = []
         for part in wire.settle_results(turn, self._settle, self.entries):
             sent, content = self._ids.of_result(part["call_id"]), part.get("content", ())
-            text = "\n".join(t for t in map(_text_in_result, content) if t and not t.isspace())
+            text = "\n".join(filter(None, map(_text_in_result, content)))
             for inner in filter(wire.is_attachment, content):
                 tool = self.names[part.get("tool_name") or self._tool_of.get(sent, "a tool")]
                 told = f"{inner['type'].capitalize()} returned by {tool} ({sent}):"
@@ -193,8 +191,7 @@ class Wire(openai.OpenAIWire):
         kind = as_text(block.get("type"))
         if kind in PART_TYPES:
             held = block.get(kind)
-            names = _CONTENT.get(kind, "").split()
-            said = [as_object(held).get(name) for name in names] or [held]
+            said = [as_object(held).get(name) for name in _CONTENT.get(kind, "").split()] or [held]
             if not any(as_text(one).strip() for one in said):
                 return f"its {kind} is empty"
         if kind == "input_audio" and self.is_own and not self.hears:
@@ -325,7 +322,7 @@ def _merged(first: Item, second: Item) -> Item:
 def _text_in_result(part: JsonObject) -> str:
     """Return what the text of a result says of a part: itself, or where it is attached."""
     if part["type"] in ("text", "opaque"):
-        return clean_text(part.get("text", ""))
+        return wire.said(part.get("text", ""))
     if wire.is_attachment(part):
         return f"[{part['type']} attached in the next user message]"
     from context_assembler.providers.media import document_text

@@ -239,9 +239,8 @@ class Wire(openai.OpenAIWire):
         calls = [part for part in parts if part["type"] == "tool_call"]
         ids = self._ids.of_calls([call["call_id"] for call in calls]) if calls else []
         if all("extras" not in part and part["type"] in ("text", "tool_call") for part in parts):
-            texts = (clean_text(part["text"]) for part in parts if "text" in part)
-            said = [text for text in texts if text and not text.isspace()]
-            self.messages += [{**_SAID, "content": text} for text in said]
+            texts = (wire.said(part["text"]) for part in parts if "text" in part)
+            self.messages += [{**_SAID, "content": text} for text in texts if text]
             self.messages += map(self._plain_call, calls, ids)
             self._units += parts
             return
@@ -315,12 +314,12 @@ class Wire(openai.OpenAIWire):
         self, items: list[Item], part: JsonObject, *, is_whole: bool, keeps: bool
     ) -> None:
         """Add a text; pieces of one message that keeps its id stay together."""
-        text, own = clean_text(part["text"]), wire.own_extras(part, NAME)
+        text, own = wire.said(part["text"]), wire.own_extras(part, NAME)
         marks = {key: plain_json(own[key]) for key in _MARKS_OF_TEXT if own.get(key)}
         own_id = _server_id(own, ("msg_",)) if is_whole or (keeps and marks) else ""
-        if not own_id and text.strip():
+        if text and not own_id:
             items.append(_message("assistant", text, own.get("phase")))
-        if not own_id or not text.strip():
+        if not text or not own_id:
             return
         piece = {"type": "output_text", "text": text, "annotations": list[Json](), **marks}
         if items and items[-1].get("id") == own_id:

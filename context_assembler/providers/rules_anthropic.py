@@ -392,8 +392,7 @@ def _calls(s: _Sent) -> Iterator[Row]:
                 is_lost = call_id not in server_calls and not s.asks(call_id)
                 yield is_lost, "A4", block.where, "its server_tool_use does not stand before it"
         for call_id in (call_id for call_id in calls if call_id not in answered):
-            message = f"call {call_id!r} is not answered in the next message"
-            yield True, "A1", calls[call_id].where, message
+            yield True, "A1", calls[call_id].where, f"call {call_id!r} is not answered next"
         calls = own if turn.role == "assistant" or at == len(s.turns) - 1 else {}
 
 

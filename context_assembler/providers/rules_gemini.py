@@ -254,8 +254,7 @@ def _pairs(s: _Sent) -> Iterator[Row]:
         answers = [*takewhile(lambda one: one.role != "model" and one.responses, after)]
         responses = [part for answer in answers for part in answer.responses]
         if len(responses) != len(calls):
-            message = f"{len(calls)} call(s), but {len(responses)} response(s) after them"
-            yield True, "G2", run[0].where, message
+            yield True, "G2", run[0].where, f"{len(calls)} call(s), {len(responses)} response(s)"
             continue
         for answer in answers[1:2]:
             # Recorded requests to gemini-2.5-flash with one content per response were accepted.
@@ -429,8 +428,7 @@ def _settings(s: _Sent) -> Iterator[Row]:
         is_odd = isinstance(level, str) and rule.levels and level.lower() not in rule.levels
         yield is_odd, "G10", where, f"not a level of the model: {level!r}"
         number = "G10" if "budget" in rule.kinds else "G10?"
-        is_odd = budget == 0 and rule.kinds and rule.disable == "no"
-        yield is_odd, number, where, "the model always thinks"
+        yield budget == 0 and rule.kinds and rule.disable == "no", number, where, "it always thinks"
     heat, most = s.number(config, "temperature"), s.number(config, "max_output_tokens")
     longest = (limits.output_tokens if limits is not None else None) or inf
     place, stops = s.place("max_output_tokens"), as_list(config.get("stop_sequences"))

@@ -116,8 +116,8 @@ class Check:
         most = openai.MAX_CACHE_KEY_CHARS
         is_long = len(as_text(body.get("prompt_cache_key"))) > most
         yield is_long, rules["cache"], "prompt_cache_key", f"at most {most} characters"
-        is_many, told = len(self.tools) > openai.MAX_TOOLS, f"at most {openai.MAX_TOOLS} are taken"
-        yield is_many and self.is_own, rules["tools"], "tools", told
+        is_many = len(self.tools) > openai.MAX_TOOLS and self.is_own
+        yield is_many, rules["tools"], "tools", f"at most {openai.MAX_TOOLS} are taken"
 
     def lacks_json(self, asked: JsonObject) -> bool:
         """Whether JSON is asked for without a schema, and no message says the word."""
@@ -169,8 +169,7 @@ class Check:
                 is_bare = one.get("type") == "array" and "items" not in one
                 yield is_bare, rules["schema"], place, "an array needs items", is_own
                 is_odd = not schemas.compiles(as_text(one.get("pattern")))
-                message = "a pattern is written as Python takes it"
-                yield is_odd, rules["schema"], place, message, is_own
+                yield is_odd, rules["schema"], place, "Python refuses a pattern", is_own
             yield self.strict_row(function, "parameters", place)
 
     def strict_row(self, holder: JsonObject, key: str, where: str) -> Row:

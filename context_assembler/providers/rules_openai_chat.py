@@ -158,8 +158,7 @@ class _Chat(Check):
 
     def _check_answered(self, waiting: Mapping[str, str]) -> None:
         for call_id, where in waiting.items():
-            message = f"call {call_id!r} is not answered by the next messages"
-            self.hold([(True, "C1", where, message)])
+            self.hold([(True, "C1", where, f"call {call_id!r} is not answered next")])
 
     def _message_rows(self, message: JsonObject, role: str, before: str) -> Iterable[Row]:
         content, is_reply, limits = message.get("content"), role == "assistant", self.limits
@@ -178,8 +177,7 @@ class _Chat(Check):
         yield role not in _ROLES, "C0", ".role", f"unknown role {role!r}"
         yield no_developer, "C5", ".role", "developer is not taken by this model"
         yield is_late and is_strict, "C16", "", "instructions stand in front only"
-        is_late = is_late and not is_strict and not takes
-        yield is_late, "C16", "", "stands late for some servers", False
+        yield is_late and not is_strict and not takes, "C16", "", "is late for some servers", False
         yield is_odd, "C0", ".content", "must be text or a list of parts"
         yield is_lost, "C10", ".content", "neither content nor calls", self.is_own
         yield is_missing and not is_reply, "C10", ".content", "is missing"

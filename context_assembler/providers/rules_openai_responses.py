@@ -97,9 +97,10 @@ class _Responses(Check):
             (wants_json, "R11", "text.format", "the word 'json' must stand in an input message"),
             self.strict_row(asked, "schema", "text.format.schema"),
         ]
-        for name in _OF_CHAT:
-            is_odd = own and body.get(name) is not None
-            rows.append((is_odd, "R15", name, "is a parameter of Chat Completions"))
+        given_of_chat = (name for name in _OF_CHAT if own and body.get(name) is not None)
+        rows += [
+            (True, "R15", name, "is a parameter of Chat Completions") for name in given_of_chat
+        ]
         self.hold(rows)
         self.hold(self._tool_rows())
         self.hold(self._reasoning_rows())

@@ -111,6 +111,12 @@ def text_argument(call: JsonObject, name: str) -> str:
     return given if isinstance(given, str) else compact_json(arguments)
 
 
+def said(text: str) -> str:
+    """Return clean text; empty if it is blank, which every provider refuses or ignores."""
+    text = clean_text(text)
+    return "" if text.isspace() else text
+
+
 def text_of(parts: Iterable[JsonObject]) -> str:
     """Return the texts that are not blank, joined by line breaks; of opaque parts their text."""
     texts = (p.get("text") or "" for p in parts if p["type"] in ("text", "opaque"))
@@ -294,8 +300,7 @@ class GrownWire:
             return settle_media(part, role, changes, rules=self._media_rules(), limits=limits)
         if part["type"] != "opaque" or part["provider"] == "context-assembler":
             return [part]
-        is_own = part["provider"] == self.name
-        flaw = self._flaw_of(part["block"], role) if is_own else ""
+        flaw = self._flaw_of(part["block"], role) if part["provider"] == self.name else ""
         if flaw is not None:
             return self._put_in_words(part, role, changes, flaw)
         return self._adapt(part, changes)
@@ -611,8 +616,7 @@ def read_body(
     Raises:
         ReplyError: It is neither a reply nor the list of a stream's events.
     """
-    is_stream = isinstance(reply, list | tuple)
-    body = join(read_stream(reply)) if is_stream else read_object(reply)
+    body = join(read_stream(reply)) if isinstance(reply, list | tuple) else read_object(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     return body
