@@ -163,7 +163,7 @@ class BootstrapLoader:
 
     def watched_folders(self) -> set[str]:
         """Return the folder, and each folder of a file that the loads so far looked for."""
-        return {os.path.abspath(self.folder), *self._looked_in}
+        return {real_path(self.folder, os.path.abspath), *self._looked_in}
 
     def names(self, agent_id: str | None = None) -> dict[str, list[str]]:
         """Return by section the names of files that are looked for, first match first."""
@@ -177,7 +177,7 @@ class BootstrapLoader:
         """Return all files whole, the nearest first."""
         if agent_id is not None and not re.fullmatch(r"(?!\.)[\w.-]{1,100}", agent_id):
             raise UnsafePathError(agent_id, root=self.folder, what="The agent id")
-        folder = os.path.abspath(self.folder)
+        folder = real_path(self.folder, os.path.abspath)
         above = _folders_above(folder) if self._searches_upward else []
         reading = Reading(self._root or [folder, *above][-1])
         names = self.names(agent_id)
@@ -253,11 +253,11 @@ def masking_notice(kinds: Sequence[str]) -> str:
     return f"secrets were masked ({', '.join(dict.fromkeys(kinds))})"
 
 
-def real_path(path: str) -> str:
-    """Return where a path leads; the path itself while it is being changed: no link is followed."""
+def real_path(path: str, resolve: Callable[[str], str] = os.path.realpath) -> str:
+    """Return where a path leads; the path itself if that cannot be told: it is being changed, say."""
     try:
-        return os.path.realpath(path)
-    except OSError:
+        return resolve(path)
+    except OSError:  # the working directory may be gone as well
         return os.path.normpath(path)
 
 

@@ -120,27 +120,28 @@ def name_of_function(function: Callable[..., Any]) -> str:
     return settings_of(function).get("name") or str(named)
 
 
-def bind_arguments(function: Callable[..., Any], given: JsonObject) -> Callable[[], Any] | str:
-    """Return the call of a function with a model's arguments, as the types that it asks for.
+def binder_of(function: Callable[..., Any]) -> Callable[[JsonObject], Callable[[], Any] | str]:
+    """Return what makes the call of a function with a model's arguments, as the types it asks for.
 
     If they do not fit its signature, the answer is why, in words for the model.
     """
     from pydantic import ValidationError
 
     found = _parameters_of(function, name_of_function(function), {})
-    try:
-        made = _model_of(found).model_validate(dict(given))
-    except ValidationError as error:
-        told = error.errors(include_url=False, include_input=False)
-        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in told)
-    by_place, by_name = list[Any](), dict[str, Any]()
-    for at, (one, _, _) in enumerate(found):
-        value = getattr(made, f"argument_{at}")
-        if one.kind is one.POSITIONAL_ONLY:
-            by_place.append(value)
-        else:
-            by_name[one.name] = value
-    return partial(function, *by_place, **by_name)
+    model = _model_of(found)
+
+    def bind(given: JsonObject) -> Callable[[], Any] | str:
+        try:
+            made = model.model_validate(dict(given))
+        except ValidationError as error:
+            told = error.errors(include_url=False, include_input=False)
+            return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in told)
+        values = [(one, getattr(made, f"argument_{at}")) for at, (one, _, _) in enumerate(found)]
+        by_place = [held for one, held in values if one.kind is one.POSITIONAL_ONLY]
+        by_name = {one.name: held for one, held in values if one.kind is not one.POSITIONAL_ONLY}
+        return partial(function, *by_place, **by_name)
+
+    return bind
 
 
 _ARGUMENT: Final = re.compile(r"    (?P<name>\w+)(?: \([^()]*\))?: (?P<words>\S.*)")

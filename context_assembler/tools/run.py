@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from context_assembler.events import SessionEvent, ToolCall, ToolResult, read_object_text
 from context_assembler.ports import ToolSpec
-from context_assembler.tools.functions import bind_arguments, name_of_function, settings_of
+from context_assembler.tools.functions import binder_of, name_of_function, settings_of
 from context_assembler.tools.sources import ListedTools
 
 _CUT_OFF: Final = "The call did not run: the reply was cut off inside it. Call again."
@@ -84,7 +84,7 @@ def _work_of(
             if is_function and name_of_function(entry) == name:
                 needs_approval = settings_of(entry).get("needs_approval")
                 is_held = needs_approval and call.call_id not in approved
-                return None if is_held else partial(_run_function, entry, given)
+                return None if is_held else partial(_run_function, entry, source.binders, given)
     return None
 
 
@@ -146,8 +146,11 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
-async def _run_function(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    bound = bind_arguments(function, arguments)
+async def _run_function(
+    function: Callable[..., Any], binders: dict[int, Any], arguments: Mapping[str, Any]
+) -> Any:
+    bind = binders.get(id(function)) or binders.setdefault(id(function), binder_of(function))
+    bound = bind(arguments)
     if isinstance(bound, str):
         raise _RefusalError(f"The call did not run: its arguments do not fit. {bound}")
     waits = iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)

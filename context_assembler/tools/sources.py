@@ -39,6 +39,7 @@ class ListedTools:
 
     Attributes:
         entries: What was given.
+        binders: What binds arguments to those that were called, by `id`; see `functions.binder_of`.
         problems: The tools that cannot be offered, once they were read.
         notes: What of the specs is not carried over, and which functions have no docstring.
     """
@@ -49,7 +50,7 @@ class ListedTools:
         self.name, self.kind = name, kind
         self.problems: Sequence[InvalidToolError] = ()
         self.notes: Sequence[str] = ()
-        self.entries = tuple(entries)
+        self.entries, self.binders = tuple(entries), dict[int, Any]()
         self._specs: Sequence[ToolSpec] | None = None
 
     def list_now(self) -> Sequence[ToolSpec]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
+from pydantic_core import core_schema
 
 from context_assembler import (
     AssemblerConfig,
@@ -417,6 +418,29 @@ async def test_calls_run_at_the_same_time() -> None:
     await assembler.run_tools("s", answers)
 
     assert [text for _, _, text in await said(assembler)] == ["met"] * 12
+
+
+async def test_a_function_is_read_once_however_often_it_is_called() -> None:
+    read: list[str] = []
+
+    class Read(int):
+        @classmethod
+        def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+            read.append("look")
+            return core_schema.int_schema()
+
+    def look(x: Read) -> int:
+        """Look."""
+        return x
+
+    reply = asks(*((str(number), "look", {"x": number}) for number in range(20)))
+    assembler, answers = await begun(look, reply=reply)
+    before = len(read)
+
+    await assembler.run_tools("s", answers)
+
+    assert [text for _, _, text in await said(assembler)] == list(map(str, range(20)))
+    assert len(read) - before < 5
 
 
 # ---- what remains for the caller ----

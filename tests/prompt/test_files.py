@@ -317,6 +317,17 @@ def test_what_cannot_be_read_is_an_entry(folder: str, name: str, why: str) -> No
     assert why in file.warnings[0]
 
 
+def test_a_working_directory_that_is_gone_is_a_missing_folder(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    with chdir(tmp_path / "gone"):
+        (tmp_path / "gone").rmdir()
+        asked = BootstrapLoader("bootstrap", searches_upward=True)
+        files, folders = asked.load(), asked.watched_folders()
+
+    assert {file.state for file in files} == {"missing"}
+    assert folders == {"bootstrap"}
+
+
 def test_a_name_that_no_system_takes_is_a_missing_file(tmp_path: Path) -> None:
     write(tmp_path, AGENT_md=f"@{'x' * 300}.md and @./{'y/' * 3000}z.md")
 

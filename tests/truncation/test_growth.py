@@ -428,4 +428,6 @@ def test_what_is_left_fits_starts_with_the_user_and_is_paired(
         assert total(kept.turns) == kept.tokens <= room_tokens
         assert asked == got
         assert said["role"] == "user"
-        assert kept.turns[-1]["role"] == talk[-1]["role"]
+        # The clock at the end may give way.
+        ends = [[t["role"] for t in of if t["role"] != "system"][-1] for of in (kept.turns, talk)]
+        assert ends[0] == ends[1]
