@@ -1,5 +1,6 @@
 """What people hand in: content of any provider, SDK and of MCP becomes parts, and the rest JSON."""
 
+import json
 import warnings
 from base64 import b64encode
 from dataclasses import dataclass
@@ -32,53 +33,37 @@ PNG_BYTES = b"\x89PNG\r\n\x1a\n" + bytes(3_000)
 PNG = b64encode(PNG_BYTES).decode()
 PDF = b64encode(b"%PDF-1.4 " + bytes(3_000)).decode()
 URL = "https://example.org/a.png"
+PNG_URL, PDF_URL = f"data:image/png;base64,{PNG}", f"data:application/pdf;base64,{PDF}"
 
 PICTURE = Image(source=Base64Source(media_type="image/png", data=PNG))
 AT_URL = Image(source=UrlSource(url=URL))
 PAPER = Document(source=Base64Source(media_type="application/pdf", data=PDF))
 HI = Text("Hi.")
 
-BLOCK = {
+SAID: Any = {"type": "text", "text": "Hi."}
+BLOCK: Any = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": PNG},
 }
+PDF_SOURCE = {"type": "base64", "media_type": "application/pdf", "data": PDF}
+CHAT_URL: Any = {"type": "image_url", "image_url": {"url": URL}}
+MCP_PICTURE: Any = {"type": "image", "data": PNG, "mimeType": "image/png"}
+RESOURCE: Any = {"uri": "file:///a", "mimeType": "image/png", "blob": PNG}
+BY_ID = Document(source=FileIdSource(provider="openai_responses", file_id="file-1"))
 CONTENT: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "Anthropic: text and a picture": ([{"type": "text", "text": "Hi."}, BLOCK], (HI, PICTURE)),
+    "Anthropic: text and a picture": ([SAID, BLOCK], (HI, PICTURE)),
     "Anthropic: one block": (BLOCK, (PICTURE,)),
-    "Anthropic: an address": (
-        [{"type": "image", "source": {"type": "url", "url": URL}}],
-        (AT_URL,),
-    ),
-    "Anthropic: a PDF": (
-        [
-            {
-                "type": "document",
-                "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
-            }
-        ],
-        (PAPER,),
-    ),
+    "Anthropic: an address": ([BLOCK | {"source": {"type": "url", "url": URL}}], (AT_URL,)),
+    "Anthropic: a PDF": ([{"type": "document", "source": PDF_SOURCE}], (PAPER,)),
     "Anthropic: an SDK's block": (TextBlock(type="text", text="Hi."), (HI,)),
-    "Chat": (
-        [{"type": "text", "text": "Hi."}, {"type": "image_url", "image_url": {"url": URL}}],
-        (HI, AT_URL),
-    ),
-    "Chat: a data URL": (
-        [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}],
-        (PICTURE,),
-    ),
-    "Chat: a file": (
-        [{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{PDF}"}}],
-        (PAPER,),
-    ),
+    "Chat": ([SAID, CHAT_URL], (HI, AT_URL)),
+    "Chat: a data URL": ([CHAT_URL | {"image_url": {"url": PNG_URL}}], (PICTURE,)),
+    "Chat: a file": ([{"type": "file", "file": {"file_data": PDF_URL}}], (PAPER,)),
     "Responses": (
         [{"type": "input_text", "text": "Hi."}, {"type": "input_image", "image_url": URL}],
         (HI, AT_URL),
     ),
-    "Responses: a file by its id": (
-        [{"type": "input_file", "file_id": "file-1"}],
-        (Document(source=FileIdSource(provider="openai_responses", file_id="file-1")),),
-    ),
+    "Responses: a file by its id": ([{"type": "input_file", "file_id": "file-1"}], (BY_ID,)),
     "Gemini": (
         [{"text": "Hi."}, {"inline_data": {"mime_type": "image/png", "data": PNG}}],
         (HI, PICTURE),
@@ -91,13 +76,7 @@ CONTENT: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ["Hi.", genai.Part.from_bytes(data=PNG_BYTES, mime_type="image/png")],
         (HI, PICTURE),
     ),
-    "MCP": (
-        [
-            {"type": "text", "text": "Hi."},
-            {"type": "image", "data": PNG, "mimeType": "image/png"},
-        ],
-        (HI, PICTURE),
-    ),
+    "MCP": ([SAID, MCP_PICTURE], (HI, PICTURE)),
     "MCP: the SDK's block": (
         mcp.ImageContent(type="image", data=PNG, mime_type="image/png"),
         (PICTURE,),
@@ -107,12 +86,7 @@ CONTENT: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (Text("file:///a\nHi."),),
     ),
     "MCP: a resource that is a picture": (
-        [
-            {
-                "type": "resource",
-                "resource": {"uri": "file:///a", "mimeType": "image/png", "blob": PNG},
-            }
-        ],
+        [{"type": "resource", "resource": RESOURCE}],
         (PICTURE,),
     ),
     "MCP: a link": (
@@ -180,14 +154,7 @@ async def test_a_users_text_with_citations_is_sent_without_them(
 
 async def test_a_picture_of_a_tool_is_sent_as_a_picture(assembler: ContextAssembler) -> None:
     call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
-    reply = {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-opus-5-5",
-        "content": [call],
-        "stop_reason": "tool_use",
-    }
+    reply = {"type": "message", "id": "m", "content": [call], "stop_reason": "tool_use"}
     context = await assembler.assemble("s", model="claude-opus-5-5", max_tokens=1000)
     await assembler.record("s", reply, context)
     await assembler.add_tool_result("s", "c1", [BLOCK])
@@ -223,56 +190,36 @@ class Weather(BaseModel):
 
 
 # What merely looks like content is a value: nothing of it is lost.
-VALUES: dict[str, tuple[Any, str]] = {
-    "a list of files": (
-        [{"type": "file", "path": "a"}, {"type": "directory", "path": "b"}],
-        '[{"type": "file", "path": "a"}, {"type": "directory", "path": "b"}]',
-    ),
-    "found pictures": (
-        [{"type": "image", "url": URL, "title": "A"}],
-        f'[{{"type": "image", "url": "{URL}", "title": "A"}}]',
-    ),
-    "a picture's source": ({"type": "image", "source": "A"}, '{"type": "image", "source": "A"}'),
-    "a text with a page": (
-        [{"type": "text", "text": "Hi.", "page": 3}],
-        '[{"type": "text", "text": "Hi.", "page": 3}]',
-    ),
-    "a field called text": ({"text": "Hi."}, '{"text": "Hi."}'),
-    "a field called file": ({"type": "file", "file": "a"}, '{"type": "file", "file": "a"}'),
-    "a field called file_data": ({"file_data": "a"}, '{"file_data": "a"}'),
-    "a field called content": ({"content": ["a"]}, '{"content": ["a"]}'),
-    "a resource": (
-        {"type": "resource", "resource": "ore"},
-        '{"type": "resource", "resource": "ore"}',
-    ),
-    "a type that is a list": ({"type": ["a"]}, '{"type": ["a"]}'),
-    "a type that is a number": ({"type": 7, "text": "a"}, '{"type": 7, "text": "a"}'),
-    "no type": ({"type": None}, '{"type": null}'),
-    "blocks within a list": (
-        [[{"type": "text", "text": "a"}]],
-        '[[{"type": "text", "text": "a"}]]',
-    ),
-    "one block and a value": (
-        [{"type": "text", "text": "a"}, 7],
-        '[{"type": "text", "text": "a"}, 7]',
-    ),
-    "a cited text and a value": (
-        [{"type": "text", "text": "a", "citations": ["b"]}, 7],
-        '[{"type": "text", "text": "a", "citations": ["b"]}, 7]',
-    ),
-    "words": (["a", "b"], '["a", "b"]'),
-    "nothing": (None, "null"),
-    "an empty list": ([], "[]"),
-    "a model": (Weather(), '{"type": "text", "degrees": 7}'),
+VALUES: dict[str, Any] = {
+    "a list of files": [{"type": "file", "path": "a"}, {"type": "directory", "path": "b"}],
+    "found pictures": [{"type": "image", "url": URL, "title": "A"}],
+    "a picture's source": {"type": "image", "source": "A"},
+    "a text with a page": [{"type": "text", "text": "Hi.", "page": 3}],
+    "a field called text": {"text": "Hi."},
+    "a field called file": {"type": "file", "file": "a"},
+    "a field called file_data": {"file_data": "a"},
+    "a field called content": {"content": ["a"]},
+    "a resource": {"type": "resource", "resource": "ore"},
+    "a type that is a list": {"type": ["a"]},
+    "a type that is a number": {"type": 7, "text": "a"},
+    "no type": {"type": None},
+    "blocks within a list": [[{"type": "text", "text": "a"}]],
+    "one block and a value": [{"type": "text", "text": "a"}, 7],
+    "a cited text and a value": [{"type": "text", "text": "a", "citations": ["b"]}, 7],
+    "words": ["a", "b"],
+    "nothing": None,
+    "an empty list": [],
+    "a model": Weather(),
 }
 
 
-@pytest.mark.parametrize(("value", "told"), VALUES.values(), ids=VALUES.keys())
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 async def test_what_merely_looks_like_content_is_told_as_json(
-    assembler: ContextAssembler, value: Any, told: str
+    assembler: ContextAssembler, value: Any
 ) -> None:
     event = await assembler.add_tool_result("s", "c1", value)
 
+    told = json.dumps(value.model_dump() if isinstance(value, Weather) else value)
     assert event.parts == (ToolResult(call_id="c1", content=(Text(told),)),)
     assert event.metadata == {}
 
@@ -282,52 +229,44 @@ class Shot:
     screen: str
 
 
-WHOLE: dict[str, tuple[Any, ToolResult]] = {
-    "MCP": (
-        {"content": [{"type": "text", "text": "No."}], "isError": True},
-        ToolResult(call_id="c1", content=(Text("No."),), is_error=True),
-    ),
+WHOLE: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
+    "MCP": ({"content": [{"type": "text", "text": "No."}], "isError": True}, (Text("No."),), True),
     "MCP: the SDK's": (
         mcp.CallToolResult(content=[mcp.TextContent(type="text", text="Hi.")]),
-        ToolResult(call_id="c1", content=(HI,)),
+        (HI,),
+        False,
     ),
     "MCP: structured alone": (
         {"content": [], "structuredContent": {"a": 1}, "isError": False},
-        ToolResult(call_id="c1", content=(Text('{"a":1}'),)),
+        (Text('{"a":1}'),),
+        False,
     ),
     "MCP: structured besides": (
-        {"content": [{"type": "text", "text": "Hi."}], "structuredContent": {"a": 1}},
-        ToolResult(call_id="c1", content=(HI, Text('{"a":1}'))),
+        {"content": [SAID], "structuredContent": {"a": 1}},
+        (HI, Text('{"a":1}')),
+        False,
     ),
     "MCP: structured as the text": (
         {"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}},
-        ToolResult(call_id="c1", content=(Text('{"a": 1}'),)),
+        (Text('{"a": 1}'),),
+        False,
     ),
     "Anthropic": (
         {"type": "tool_result", "tool_use_id": "x", "content": [BLOCK], "is_error": True},
-        ToolResult(call_id="c1", content=(PICTURE,), is_error=True),
+        (PICTURE,),
+        True,
     ),
-    "Chat": (
-        {"role": "tool", "tool_call_id": "x", "content": "Hi."},
-        ToolResult(call_id="c1", content=(HI,)),
-    ),
-    "ours": (
-        ToolResult(call_id="x", content=(HI,), is_error=True),
-        ToolResult(call_id="c1", content=(HI,), is_error=True),
-    ),
-    "a data URL": (
-        f"data:image/png;base64,{PNG}",
-        ToolResult(
-            call_id="c1", content=(Image(source=UrlSource(url=f"data:image/png;base64,{PNG}")),)
-        ),
-    ),
+    "Chat": ({"role": "tool", "tool_call_id": "x", "content": "Hi."}, (HI,), False),
+    "ours": (ToolResult(call_id="x", content=(HI,), is_error=True), (HI,), True),
+    "a data URL": (PNG_URL, (Image(source=UrlSource(url=PNG_URL)),), False),
 }
 
 
-@pytest.mark.parametrize(("value", "result"), WHOLE.values(), ids=WHOLE.keys())
+@pytest.mark.parametrize(("value", "parts", "is_error"), WHOLE.values(), ids=WHOLE)
 async def test_a_whole_result_is_taken_apart(
-    assembler: ContextAssembler, value: Any, result: ToolResult
+    assembler: ContextAssembler, value: Any, parts: tuple[Any, ...], *, is_error: bool
 ) -> None:
+    result = ToolResult(call_id="c1", content=parts, is_error=is_error)
     assert await returned(assembler, value) == result
 
 
@@ -357,11 +296,7 @@ MESSAGES: dict[str, tuple[Any, tuple[Any, ...], Any]] = {
         {"openai_chat": {"name": "ada"}},
     ),
     "a name and a picture": (
-        {
-            "role": "user",
-            "name": "ada",
-            "content": [{"type": "image_url", "image_url": {"url": URL}}],
-        },
+        {"role": "user", "name": "ada", "content": [CHAT_URL]},
         (AT_URL,),
         {"openai_chat": {"name": "ada"}},
     ),
@@ -371,11 +306,7 @@ MESSAGES: dict[str, tuple[Any, tuple[Any, ...], Any]] = {
         {},
     ),
     "Gemini": ({"role": "user", "parts": [{"text": "Hi."}]}, (HI,), {}),
-    "Gemini: the SDK's": (
-        genai.Content(role="user", parts=[genai.Part(text="Hi.")]),
-        (HI,),
-        {},
-    ),
+    "Gemini: the SDK's": (genai.Content(role="user", parts=[genai.Part(text="Hi.")]), (HI,), {}),
 }
 
 
