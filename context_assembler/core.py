@@ -81,7 +81,7 @@ _WAIT: Final = ReportEntry(
     "note",
     "notes",
     "dropped",
-    reason="A tool of the provider's own is at work: until it has answered, only results are taken.",
+    reason="A note waits until the provider's own tool has answered: only results may come first.",
     rule="note.waits",
 )
 

@@ -276,7 +276,7 @@ class ToolConflictError(ConfigurationError):
 
 
 class InvalidToolError(ConfigurationError):
-    """A tool that no model could be told of: its shape, schema or signature is unusable."""
+    """A tool that cannot be offered to a model: its shape, schema or signature is unusable."""
 
     def __init__(self, name: str, *, reason: str) -> None:
         super().__init__(
@@ -356,7 +356,7 @@ class DuplicateEventError(StoreError, ValueError):
 class StoreUnavailableError(StoreError, OSError):
     """The store's file or server cannot be used.
 
-    Neither `location` nor `reason` tells what a URL holds secret.
+    Neither `location` nor `reason` holds the secrets of a URL.
     """
 
     store = "session"
@@ -546,7 +546,7 @@ class VectorModelError(StoreError, ValueError):
     def __init__(self, given: str, *, kept: str) -> None:
         super().__init__(
             f"The store keeps vectors of {kept}, but was given one of {given}.",
-            remedy="Use the same model, or call drop_vectors() and embed everything anew.",
+            remedy="Use the same model, or call drop_vectors() and embed everything again.",
         )
 
 

@@ -11,7 +11,7 @@ CountText: TypeAlias = Callable[[str], int]
 
 SUMMARY_TAG: Final = "summary"
 REMINDER_TAG: Final = "system-reminder"
-FORGED: Final = "A tag in the text that reads as the assembler's own was escaped."
+FORGED: Final = "A copy of the assembler's own tag in the text was escaped."
 
 _JOINERS: Final = "\u200d\u200c"  # parts of words and of emoji
 _HEAD_SHARE: Final = 0.6
@@ -201,7 +201,7 @@ def read_file(
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", place)
+            raise OSError(errno.EINVAL, "it is not a regular file", place)
         with open(file, "rb", closefd=False) as opened:
             return opened.read(most_bytes), found
     finally:

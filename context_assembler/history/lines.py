@@ -85,8 +85,8 @@ _IS_SIGNED: Final = _table(lambda kind: bool(kind & SIGNED))
 _PARALLEL_IS_ODD: Final = _table(lambda letter: _ODD if _CALLS + 1 < letter < _NOTE else letter)
 _REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|[\x10-\x1f][\x20-\x2f]+)*")
 
-_MOVED: Final = "Tool results stood apart from their calls; they were moved right behind them."
-_PARTED: Final = "What stood between a provider's own call and its result was moved behind both."
+_MOVED: Final = "Tool results stood apart from their calls; they were moved right after them."
+_PARTED: Final = "What stood between a provider's own call and its result was moved after both."
 _REPEATED: Final = "A call stood twice in one message."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
@@ -748,7 +748,7 @@ class Timeline:
 
     def loose(self) -> list[ReportEntry]:
         """Return an entry for each result that went to a call further up, or to none."""
-        reason = "The result was left out: its call {!r} does not exist, or has one."
+        reason = "The result was left out: no call {!r} waits for one."
         left = sorted((place, one["call_id"]) for of in self._orphans.values() for place, one in of)
         moved = [(place, "repaired", _MOVED, "moved") for place, _ in sorted(self._moved)]
         lost = [(place, "dropped", reason.format(name), "orphan") for place, name in left]

@@ -143,7 +143,7 @@ class Apart:
             turned = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)
             await asyncio.wait([asyncio.wrap_future(turned)], timeout=_GRACE_SECONDS)
             if not turned.done():
-                raise TimeoutError("it still blocks its thread with an earlier question")
+                raise TimeoutError("it still blocks its thread with an earlier query")
             self._is_stuck = False
         try:  # in a copy of the caller's context
             asked = asyncio.run_coroutine_threadsafe(_awaken(call), loop)

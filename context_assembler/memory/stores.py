@@ -60,7 +60,7 @@ CONTEXT_WEIGHT: Final = 0.3  # of a word next to the record's own
 _CONTEXT_CHARS: Final = 2_000  # of a neighbour's text; a change needs a rebuilt index
 _RECORDS_PER_PAGE: Final = 500
 PAUSE_SECONDS: Final = 10  # until a server that was down is asked again
-AGAIN: Final = f"it is down, and asked again after {PAUSE_SECONDS} seconds; "
+AGAIN: Final = f"it is down, and is tried again after {PAUSE_SECONDS} seconds; "
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _CLEANED: Final = "Characters that no text may hold (NUL, lone surrogates) were taken out."

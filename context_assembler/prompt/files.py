@@ -242,7 +242,7 @@ def _without_copies(files: Iterable[BootstrapFile]) -> Iterator[BootstrapFile]:
     for file in files:
         first = shown.setdefault((file.text, file.embedded), file.path)
         if file.state == "ok" and first is not file.path:
-            twice = f"the same text as {first}, which is shown already"
+            twice = f"the same text as {first}, which is sent already"
             yield file.with_text("", twice)._replace(state="blocked")
         else:
             yield file
@@ -310,7 +310,7 @@ class Reading:
         for name in names:
             if self._exists(path := os.path.join(folder, name)):
                 first, taken = (one.partition(".")[0] for one in (names[0], name))
-                stands_in = "" if taken == first else f"{name} takes the place of {first}.md."
+                stands_in = "" if taken == first else f"{name} is read in place of {first}.md."
                 return self._read_file(section, path)._replace(absence=stands_in)
         remedy = "There is no such folder: correct what bootstrap= or [bootstrap] folder names."
         if os.path.isdir(folder):

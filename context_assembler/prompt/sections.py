@@ -440,7 +440,7 @@ class SentPrompt:
             elif old is not None and _digest(old.content) == whole:
                 continue
             else:
-                what = "was cut for want of room earlier in this epoch"
+                what = "was cut earlier in this epoch, because it had no room"
             sends = "the text that the epoch began with is sent" if old else "it is not sent"
             reason = f"It {what}, and {sends}; {UNTIL_REWRITE}."
             decision: Decision = "kept" if old else "dropped"

@@ -308,7 +308,7 @@ def show_skills(
         hint = did_you_mean(name, sorted(adding), otherwise="")
         warnings.append(f"active_skills names {name!r}, {why} {hint}")
     named = {*asked, *((patterns or ()) if activates_named else ())} & adding
-    why = "its author keeps it for people to call (disable-model-invocation), and it is not active"
+    why = "only people may activate it (disable-model-invocation), and it is not active"
     hidden = [name for name, one in chosen.items() if one.is_hidden and name not in named]
     entries += [_dropped(name, why, "hidden") for name in hidden]
     chosen = {name: one for name, one in chosen.items() if name not in hidden}

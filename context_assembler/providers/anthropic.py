@@ -355,7 +355,7 @@ class Wire(wire.GrownWire):
     def add(self, turn: Turn) -> None:
         """Append a turn; see `providers.Wire`."""
         if self._waiting and turn.get("kind") == "marker":
-            why = "Between a server tool's call and its result stand results alone."
+            why = "Only results may stand between a server tool's call and its result."
             self.report("marker", why, "note.waits")
             return
         parts: Any = turn["parts"]
@@ -680,7 +680,7 @@ class Wire(wire.GrownWire):
                 words += f"\nOf these are required: {compact_json(missed)}"
                 schema["required"] = [name for name in required if name not in refused]
             schema.pop("additionalProperties", None)
-            reason = f"Its description tells of {', '.join(refused)}: the API refuses such names."
+            reason = f"Its description names {', '.join(refused)}: the API refuses such names."
             self.entries.append(wire.tool_entry(tool, "tool.schema", reason, "repaired"))
         told = {"description": words} if (words := wire.said(words)) else {}
         made: Block = {"name": self.names[tool.name], **told, "input_schema": schema}
@@ -797,7 +797,7 @@ class Wire(wire.GrownWire):
         if choice is None:
             return {}
         if choice.allowed is not None:
-            reason = "The Messages API cannot be told which of the tools alone may be called."
+            reason = "The Messages API cannot limit a call to some of the tools."
             self.report("allowed_tools", reason, "parameter.allowed_tools")
         if choice.mode in ("any", "tool"):
             self.check_forced(request, self.declared_tools([]))

@@ -245,7 +245,7 @@ class OpenAIWire(wire.GrownWire):
         if gone := {one: words for one, (end, words) in self.ends.items() if end <= now}:
             messages = [self._outlive(message, gone) for message in messages]
             for one in gone:
-                why = "The server keeps it no longer, so its place says what was there in words."
+                why = "The server no longer keeps it, so it is sent as words."
                 self.report(one, why, "parameter.expired", "repaired")
         made[self.key] = LentList([*before, *messages])
         return made

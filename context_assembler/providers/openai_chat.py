@@ -72,7 +72,7 @@ class Wire(openai.OpenAIWire):
         self.rendered_tools = list(map(self._tool, self.tools))
         choice = request.parameters.tool_choice
         if choice is not None and choice.allowed is not None and not self.is_own:
-            reason = "The server cannot be told which of the tools alone may be called."
+            reason = "The server cannot limit a call to some of the tools."
             self.report("allowed_tools", reason, "parameter.allowed_tools")
 
     def _head(self) -> Json:

@@ -137,7 +137,7 @@ class Wire(openai.OpenAIWire):
             before = self.messages[place] if 0 <= place < len(self.messages) else Item()
             if own_id and before == item:
                 # https://github.com/earendil-works/pi/issues/5151 (read 2026-11-30)
-                why = "It stands there already, and OpenAI refuses an item that comes twice."
+                why = "OpenAI refuses an item that comes twice."
                 self.report(own_id, why, "content.repeated")
             elif own_id and before.get("id") == own_id:
                 self.messages.append(_without(("id",), item))
@@ -212,7 +212,7 @@ class Wire(openai.OpenAIWire):
         if kind in _IN_OTHER_WORDS:
             return "it is sent in words"
         if kind == "item_reference" and not as_text(block.get("id")).startswith("msg_"):
-            return "what led to it, or answers it, is with the provider alone"
+            return "only the provider has its call or its answer"
         held = [as_text(block[key]) for key in block if key not in _ABOUT]
         if not any(held) and kind.startswith(("input_", "item_reference", "mcp_approval_response")):
             return "it is empty"

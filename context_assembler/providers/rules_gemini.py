@@ -275,7 +275,7 @@ def _order(s: _Sent) -> Iterator[Row]:
         if content.calls and is_model:
             yield before is None and not s.first, "G3", where, "a history cannot begin with a call"
             is_odd = before is not None and before.role == "model" and not before.calls
-            yield is_odd, "G3", where, "calls follow the user or a response, not what was said"
+            yield is_odd, "G3", where, "calls must follow the user or a response, not text"
         elif content.responses and not is_model:
             is_odd = before is None or not (before.calls or before.responses)
             yield is_odd, "G3", where, "responses stand directly after their calls"

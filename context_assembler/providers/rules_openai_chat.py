@@ -177,7 +177,7 @@ class _Chat(Check):
         yield role not in _ROLES, "C0", ".role", f"unknown role {role!r}"
         yield no_developer, "C5", ".role", "developer is not taken by this model"
         yield is_late and is_strict, "C16", "", "instructions stand in front only"
-        yield is_late and not is_strict and not takes, "C16", "", "is late for some servers", False
+        yield is_late and not is_strict and not takes, "C16", "", "too late for some servers", False
         yield is_odd, "C0", ".content", "must be text or a list of parts"
         yield is_lost, "C10", ".content", "neither content nor calls", self.is_own
         yield is_missing and not is_reply, "C10", ".content", "is missing"

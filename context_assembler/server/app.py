@@ -95,7 +95,7 @@ class Worker:
     async def context(self, project_path: str, session_id: str | None) -> StartContext:
         """Return what a session of a project starts with; the hook finds it from now on."""
         if "\0" in project_path:
-            raise HTTPException(422, "project_path: no path holds NUL.")
+            raise HTTPException(422, "project_path: a path cannot hold NUL.")
         key = project_path, session_id
         if key not in self._building:  # many sessions that start at once share one build
             self._building[key] = task = asyncio.ensure_future(self._build(*key))

@@ -116,7 +116,7 @@ def _bind(host: str, port: int, path: str | Path | None) -> sockets.socket:
         place = str(path) if path is not None else f"{host}:{port}"
         remedy = "Stop what listens there, or pass another --port or --socket."
         raise ConfigurationError(
-            f"{place} cannot be listened on: {error}.", remedy=remedy
+            f"The worker cannot listen on {place}: {error}.", remedy=remedy
         ) from error
     bound.set_inheritable(True)
     bound.listen()  # from now on whoever reads the address can connect

@@ -205,7 +205,7 @@ class SessionStart:
             about.append(f"Skipped: {', '.join(failed)}.")
         if left_out:
             counted = ", ".join(f"{number} {name}" for name, number in left_out.items())
-            about.append(f"Left out for want of room: {counted}.")
+            about.append(f"No room for {counted}.")
         for ends in ([*about, hint], [hint]):
             text = "\n\n".join((title, *blocks, " ".join(ends)))
             if self._count(text) <= self.settings.budget_tokens:

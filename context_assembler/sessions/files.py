@@ -141,7 +141,7 @@ class SqliteFile:
             # What is written to it is in no folder, and what is read is not what others see.
             raise self._unavailable(
                 "the file was deleted, moved or replaced while it was open",
-                "Put it back; or remove what is left of it (-wal, -shm) and close() the store: "
+                "Put it back; or remove what is left of it (-wal, -shm) and call close(): "
                 "the next call opens what is there then.",
             )
         if slot.db is None or slot.process_id != os.getpid():
@@ -291,8 +291,8 @@ def path_of(url: str) -> Path | None:
     is_unlikely = folder == folder.parent or not folder.is_dir()
     if path != location and path[1] != "/" and is_unlikely and folder != other and other.is_dir():
         raise ConfigurationError(
-            f"{url!r} is {str(file)!r} here, and {relative!r} of the current folder to SQLAlchemy.",
-            remedy=f"Write 'sqlite:{relative}' for that one, or 'sqlite:///{file}' for the other.",
+            f"{url!r} is {str(file)!r} here, but {relative!r} in this folder to SQLAlchemy.",
+            remedy=f"Write 'sqlite:{relative}' for this folder's, or 'sqlite:///{file}' for the other.",
         )
     if re.search(r"\?\w+=", path) and not file.exists():
         raise ConfigurationError(

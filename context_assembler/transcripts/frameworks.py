@@ -96,7 +96,7 @@ def _read_langchain(builder: Builder) -> None:
         message = {k: held for k, held in _langchain_fields(row).items() if held not in ({}, [])}
         kind, content = message.pop("type"), message.pop("content", None)
         if kind == "remove":
-            builder.leave("messages to remove others", "are none of a model's")
+            builder.leave("messages to remove others", "are not for a model")
         elif kind in ("tool", "function"):
             told = {key: message.pop(key, "") for key in ("tool_call_id", "name", "status")}
             has_parts = all(isinstance(one, str) or _is_typed(one) for one in as_list(content))

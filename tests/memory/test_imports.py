@@ -271,7 +271,7 @@ def test_what_is_no_text_or_leads_out_of_the_folder_is_listed(tmp_path: Path) ->
 
     assert (read.rows_read, len(read.records)) == (40, 40)
     assert [row.place for row in read.unread] == ["bytes.md", "link.md", "pipe.md"]
-    with pytest.raises(ConfigurationError, match="no regular file"):
+    with pytest.raises(ConfigurationError, match="not a regular file"):
         load_memories(tmp_path / "in" / "pipe.md")
 
 

@@ -190,7 +190,7 @@ async def test_a_server_that_is_down_is_asked_again_after_a_pause(url: str) -> N
         host, port = server.sockets[0].getsockname()
         async with open_memory(url.format(f"{host}:{port}"), clock=lambda: now[0]) as store:
             for act in (store.search("pear"), store.remember([PEAR]), store.stats()):
-                with pytest.raises(MemoryUnavailableError, match="asked again after 10 seconds"):
+                with pytest.raises(MemoryUnavailableError, match="tried again after 10 seconds"):
                     await act
             context = await MemoryAssembler(store).assemble_context(
                 "pear", context_types="memories"
@@ -201,6 +201,6 @@ async def test_a_server_that_is_down_is_asked_again_after_a_pause(url: str) -> N
                 await store.search("pear")
 
     assert context.source_status == {"memories": "failed"}
-    assert "asked again after 10 seconds" in context.source_notes["memories"]
+    assert "tried again after 10 seconds" in context.source_notes["memories"]
     assert len(calls) > once > 0
     assert once <= 2

@@ -82,9 +82,9 @@ def test_another_clients_file_takes_the_place_of_a_missing_agent_file(tmp_path: 
     second = load_agent(tmp_path)
 
     assert (first.text, second.text) == ("claude", "agents")
-    assert first.absence == "CLAUDE.md takes the place of AGENT.md."
+    assert first.absence == "CLAUDE.md is read in place of AGENT.md."
     assert [entry.reason for entry in file_entries([second], count_text=len)] == [
-        "AGENTS.md takes the place of AGENT.md."
+        "AGENTS.md is read in place of AGENT.md."
     ]
 
 
@@ -184,7 +184,7 @@ REFUSED = {
     "in the home": ("@~/x.md", "outside the folder"),
     "what is not there": ("@gone.md", "no such file"),
     "itself": ("@AGENT.md", "imports itself"),
-    "a folder": ("@./sub", "no regular file"),
+    "a folder": ("@./sub", "not a regular file"),
 }
 
 
@@ -300,8 +300,8 @@ def test_nothing_in_a_folder_raises(tmp_path: Path) -> None:
 
 SPECIAL = {
     "what fails when it is read": ("/proc/self", "mem", "Input/output error"),
-    "a folder": ("/proc/self", "fd", "no regular file"),
-    "a device": ("/dev", "zero", "no regular file"),
+    "a folder": ("/proc/self", "fd", "not a regular file"),
+    "a device": ("/dev", "zero", "not a regular file"),
     "a terminal": ("/dev", "tty", ""),
 }
 
@@ -375,7 +375,7 @@ def test_every_reader_refuses_a_pipe_at_once(
 ) -> None:
     os.mkfifo(tmp_path / name)
 
-    with pytest.raises(AssemblyError, match="no regular file"):
+    with pytest.raises(AssemblyError, match="not a regular file"):
         read(tmp_path / name)
 
 

@@ -172,7 +172,7 @@ def test_observations_like_the_last_session_come_first(tmp_path: Path, project: 
     first = context.text.split("## Observations\n")[1].splitlines()[0]
     assert "The cart was rebuilt twice" in first
     assert context.left_out["observations"] > 0
-    assert f"Left out for want of room: {context.left_out['observations']} observations" in (
+    assert f"No room for {context.left_out['observations']} observations" in (
         context.text
     )
 
