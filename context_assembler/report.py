@@ -410,7 +410,7 @@ def cut_warnings(entries: Iterable[ReportEntry]) -> Iterator[str]:
             if entry.decision == "dropped":
                 happened = f"was left out ({before} tokens)"
             yield (
-                f"The section {entry.id!r} of the system prompt {happened}, because it had no room. "
+                f"The section {entry.id!r} of the system prompt {happened}: it had no room. "
                 f"{_RAISE}, or {_REQUIRE}."
             )
         elif entry.rule == _CUT_MESSAGES:

@@ -181,7 +181,7 @@ def settle_call(call: JsonObject, log: Log = _no_log) -> JsonObject:
     if not _refusal_of(call):
         return call
     about = f"The arguments of the call {call['call_id']!r}"
-    log("repaired", "arguments", f"{about} are not a JSON object; they are sent as they were written.")
+    log("repaired", "arguments", f"{about} are not a JSON object; they are sent as written.")
     return {**call, "arguments": {INVALID_JSON: call["arguments_json"]}}
 
 
