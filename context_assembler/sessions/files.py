@@ -292,7 +292,7 @@ def path_of(url: str) -> Path | None:
     if path != location and path[1] != "/" and is_unlikely and folder != other and other.is_dir():
         raise ConfigurationError(
             f"{url!r} is {str(file)!r} here, but {relative!r} in this folder to SQLAlchemy.",
-            remedy=f"Write 'sqlite:{relative}' for this folder's, 'sqlite:///{file}' for the other.",
+            remedy=f"Write 'sqlite:{relative}' for this folder's, else 'sqlite:///{file}'.",
         )
     if re.search(r"\?\w+=", path) and not file.exists():
         raise ConfigurationError(

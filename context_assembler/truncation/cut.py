@@ -33,7 +33,7 @@ _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
 _OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
 _DROPPED: Final = ("drop", "The history does not fit, and the oldest exchanges go first.")
-_NO_CLOCK: Final = Shortened((), 0, "overflow.clock", "It was left out, so that what must stay fits.")
+_NO_CLOCK: Final = Shortened((), 0, "overflow.clock", "What must stay fits only without it.")
 _CUT_KINDS: Final = 32
 _BARE: Final = 16  # added to the kind of a cut without marker and clock
 
