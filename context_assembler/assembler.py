@@ -11,26 +11,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack
 from weakref import WeakValueDictionary
 
-from context_assembler import errors, models
+from context_assembler import errors, events, models
 from context_assembler import options as declared
 from context_assembler.cache import AssemblyCache, CacheKey, CacheStats
 from context_assembler.context import AssembledContext, input_budget, learned_key
 from context_assembler.core import Core, Inputs, Opening
-from context_assembler.events import (
-    COMPACTION,
-    KIND_MASK,
-    CallRow,
-    Json,
-    Opaque,
-    Session,
-    SessionEvent,
-    SessionHead,
-    ToolCall,
-    compact_json,
-    tool_result_event,
-    user_event,
-    utc_now,
-)
+from context_assembler.events import Json, Opaque, Session, SessionEvent, SessionHead, ToolCall
 from context_assembler.options import AssemblerConfig, GivenOptions
 from context_assembler.ports import ChangeForms, EventSource, PromptSection, RecalledNote, ToolSpec
 from context_assembler.providers import PROVIDERS
@@ -38,15 +24,10 @@ from context_assembler.report import ReportEntry, file_entries, overlay
 from context_assembler.sessions import open_store
 
 if TYPE_CHECKING:
+    from context_assembler import memory as memories
     from context_assembler import prompt
     from context_assembler.compaction import CompactionCheck
     from context_assembler.forecast import CutPolicy, Simulation
-    from context_assembler.memory import (
-        FormattedContext,
-        MemoryAssembler,
-        MemoryFilters,
-        RecallSettings,
-    )
     from context_assembler.report import Report
     from context_assembler.texts import CountText
     from context_assembler.tools.changes import SettledTools
@@ -70,7 +51,7 @@ class _Known:
         self.session, self.incarnation = head.session, head.incarnation
         self.opening: Opening | None = None  # once no further instruction can join it
         self.assembled_seq = 0
-        self.last_call: CallRow | None = None
+        self.last_call: events.CallRow | None = None
         self.call_seq = -1  # the session's last event when `last_call` was its newest call
         self.sent_tools: tuple[str, Any] = ("", None)
         self.drafts: dict[str, _Draft] = {}
@@ -79,7 +60,7 @@ class _Known:
         """Whether all of it still holds."""
         return self.incarnation == head.incarnation and self.session == head.session
 
-    def follow(self, stored: Sequence[SessionEvent], call: CallRow | None) -> None:
+    def follow(self, stored: Sequence[SessionEvent], call: events.CallRow | None) -> None:
         """Take in what was appended here, if nobody else has appended anything before it."""
         if stored and stored[0].seq == self.call_seq + 1:
             self.call_seq = stored[-1].seq
@@ -96,7 +77,7 @@ class _Gathered(NamedTuple):
 
     candidates: Sequence[Inputs]
     key: CacheKey
-    last_call: CallRow | None
+    last_call: events.CallRow | None
 
 
 class _Draft:
@@ -193,7 +174,7 @@ class _Draft:
         factor: float = learned["factor"]
         return factor
 
-    def _may_hold(self, last: CallRow) -> bool:
+    def _may_hold(self, last: events.CallRow) -> bool:
         """Whether the system prompt of the last call may be sent again, whatever the files say.
 
         A caller who asks for another agent or other skills gets them.
@@ -261,7 +242,7 @@ class _Draft:
         import re
 
         bodies = self.facade.store.bodies(self.known.session.id, [(1, self.head.last_seq)])
-        return {name for body in bodies for name in re.findall(pattern, compact_json(body))}
+        return {name for body in bodies for name in re.findall(pattern, events.compact_json(body))}
 
     def _inputs(
         self, tools: "SettledTools | None", collected: "CollectedTools | None", *, holds: bool
@@ -439,7 +420,7 @@ class ContextAssembler:
         prompt_sections: Iterable[PromptSection] = (),
         registry: models.ModelRegistry = models.DEFAULT_REGISTRY,
         clients: Mapping[str, Any] | Iterable[Any] | None = None,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = events.utc_now,
     ) -> None:
         self.config = config = config or AssemblerConfig()
         self.registry, self.now, self._clients = registry, now, clients
@@ -635,10 +616,10 @@ class ContextAssembler:
         if adding and last is not None:
             family = self.core.family(anew.limits)
             columns = self.core.columns(anew.head, family, after_seq=last.answers_seq)
-            is_compacted = any(kind & KIND_MASK == COMPACTION for kind in columns.kinds)
+            kinds = {kind & events.KIND_MASK for kind in columns.kinds}
             system = self.store.text(last.system_hash)
             for inputs in adding:
-                if inputs.system == system and not is_compacted:
+                if inputs.system == system and events.COMPACTION not in kinds:
                     with suppress(errors.ContextOverflowError):
                         context = self.core.assemble(inputs)
                         if context.metadata.cut_id == last.cut:
@@ -830,7 +811,7 @@ class ContextAssembler:
         from context_assembler.record import read_given
 
         given = read_given(content)
-        event = user_event(given.content, created_at=self.now(), is_pinned=is_pinned)
+        event = events.user_event(given.content, created_at=self.now(), is_pinned=is_pinned)
         event = replace(event, metadata=given.metadata)
         if agent_id is not None:
             session = Session(id=session_id, agent_id=agent_id, created_at=event.created_at)
@@ -862,7 +843,7 @@ class ContextAssembler:
         from context_assembler.record import read_given, with_warning
 
         given = read_given(content, is_error=is_error, by_tool=True)
-        made = partial(tool_result_event, call_id, given.content, is_error=given.is_error)
+        made = partial(events.tool_result_event, call_id, given.content, is_error=given.is_error)
         event = made(tool_name=tool_name, created_at=self.now())
         event = with_warning(replace(event, metadata=given.metadata))
         await self._head(session_id)
@@ -898,10 +879,10 @@ class ContextAssembler:
             UnknownSessionError: There is no such session.
             InvalidParameterError: The reply is not one of the session.
         """
-        events = [answer] if isinstance(answer, SessionEvent) else list(answer)
-        head, parts = await self._head(session_id), [p for event in events for p in event.parts]
+        replies = [answer] if isinstance(answer, SessionEvent) else list(answer)
+        head, parts = await self._head(session_id), [p for event in replies for p in event.parts]
         asked = [p for p in parts if isinstance(p, Opaque) and p.block.get("type") == _APPROVAL]
-        if not any(event.has_calls for event in events):
+        if not any(event.has_calls for event in replies):
             return [*asked]
         from asyncio import Lock
 
@@ -915,7 +896,7 @@ class ContextAssembler:
             except errors.ContentError as error:
                 await self.add_tool_result(session_id, call.call_id, str(error), is_error=True)
 
-        first = min(events, key=lambda event: event.seq)
+        first = min(replies, key=lambda event: event.seq)
         stored = self.store.events(session_id, after_seq=first.seq - 1, limit=1)
         if [(one.id, one.created_at, one.text) for one in stored] != [
             (first.id, first.created_at, first.text)
@@ -926,7 +907,7 @@ class ContextAssembler:
         sources = [*open_tool_sources(tools), *(self.tools.sources if self._has_tools else ())]
         async with self._running.setdefault(session_id, Lock()):  # what runs has no result yet
             planned, left = plan_calls(
-                events,
+                replies,
                 later=self.store.events(session_id, after_seq=first.seq),
                 offered=await self._offered_to(head, first.seq, tools),
                 sources=sources,
@@ -1034,7 +1015,7 @@ class ContextAssembler:
     # ---- memory ----
 
     @cached_property
-    def memory(self) -> "MemoryAssembler":
+    def memory(self) -> "memories.MemoryAssembler":
         """What recalls, and keeps records; a `ConfigurationError` if there is none."""
         given, settings = self._given_memory, self.config.memory
         if given is None:
@@ -1068,10 +1049,10 @@ class ContextAssembler:
         context_types: Sequence[str] | str | None = None,
         max_tokens: int | None = None,
         limit: int | None = None,
-        filters: "MemoryFilters | None" = None,
-        settings: "RecallSettings | None" = None,
+        filters: "memories.MemoryFilters | None" = None,
+        settings: "memories.RecallSettings | None" = None,
         count_text: "CountText | None" = None,
-    ) -> "FormattedContext":
+    ) -> "memories.FormattedContext":
         """Return what fits a query, as `MemoryAssembler.assemble_context`.
 
         What is not given is as the settings say. What else memory can do is done by `memory` itself,

@@ -569,9 +569,3 @@ class McpServerError(AssemblyError, ConnectionError):
         self.server = server
         self.reason = reason
         self.stderr = stderr
-
-    def again(self) -> "McpServerError":
-        """Return the error for another raise."""
-        return McpServerError(
-            self.server, reason=self.reason, remedy=self.remedy, stderr=self.stderr
-        )

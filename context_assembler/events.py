@@ -331,9 +331,8 @@ class SessionEvent(Value):
     def _calls(self, *, are_finished: bool) -> tuple[ToolCall, ...]:
         cut_off = list(self.metadata.get("unfinished_calls", ()))
         found: list[ToolCall] = []
-        for part in reversed(
-            self.parts
-        ):  # of several calls with one id the last is the cut-off one
+        # Of several calls with one id the last is the cut-off one.
+        for part in reversed(self.parts):
             if isinstance(part, ToolCall):
                 is_cut_off = part.call_id in cut_off
                 if is_cut_off:

@@ -30,18 +30,8 @@ from typing import (
     get_origin,
 )
 
-from context_assembler.errors import (
-    CHECK_FILE,
-    Bounds,
-    ConfigurationError,
-    InvalidParameterError,
-    MissingModelError,
-    UnknownOptionError,
-    expected,
-    fits,
-    is_misspelt,
-    nearest,
-)
+from context_assembler import errors
+from context_assembler.errors import Bounds, ConfigurationError, InvalidParameterError
 from context_assembler.events import Json, JsonObject, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
 from context_assembler.ports import ToolChoice, ToolSpec
@@ -265,7 +255,7 @@ def read_options(
     for name, value in given.items():
         if name not in options:
             kind = f"setting of {table}" if table else "option"
-            raise UnknownOptionError(name, kind=kind, known=options)
+            raise errors.UnknownOptionError(name, kind=kind, known=options)
         if value is not None:
             path, option = f"{table}.{name}" if table else name, options[name]
             read[name] = _read(path, value, option.kind, option.rule)
@@ -277,7 +267,7 @@ def _read(name: str, value: Json, kind: Any, rule: Any) -> Any:
         return rule(name, value)
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if origin is Literal and value not in inner:
-        raise UnknownOptionError(value, kind=name, known=inner)
+        raise errors.UnknownOptionError(value, kind=name, known=inner)
     if isinstance(kind, type) and issubclass(kind, Settings):
         return _read_table(name, value, kind.options)
     if origin is dict and is_object(value):
@@ -290,8 +280,8 @@ def _read(name: str, value: Json, kind: Any, rule: Any) -> Any:
         if "\0" in str(value):
             raise InvalidParameterError(name, value, rule="must be a path", remedy=remedy)
         return Path(os.path.expanduser(value))
-    if not fits(value, kind, rule):
-        needed = expected(kind, rule)
+    if not errors.fits(value, kind, rule):
+        needed = errors.expected(kind, rule)
         raise InvalidParameterError(name, value, rule=f"must be {needed}", remedy=remedy)
     return float(value) if kind is float else value
 
@@ -713,7 +703,7 @@ SETTINGS: Final[Mapping[str, Mapping[str, Option]]] = {
 def _read_place(place: str, given: Mapping[str, Json]) -> dict[str, Any]:
     """Return the settings of a file or variable; an error names it."""
     if not is_object(given):
-        raise ConfigurationError(f"In {place}: it must be a table.", remedy=CHECK_FILE)
+        raise ConfigurationError(f"In {place}: it must be a table.", remedy=errors.CHECK_FILE)
     try:
         return read_options(given, AssemblerConfig.options)
     except ConfigurationError as error:
@@ -727,7 +717,7 @@ def _read_file(path: Path) -> Mapping[str, Json]:
         return {}
     except OSError as error:
         problem = f"{path} cannot be read: {error.strerror}."
-        raise ConfigurationError(problem, remedy=CHECK_FILE) from error
+        raise ConfigurationError(problem, remedy=errors.CHECK_FILE) from error
     is_shared = path.name == FILES[1]
     if is_shared and b"context-assembler" not in raw:
         return {}
@@ -752,7 +742,7 @@ def _read_environment() -> Iterator[tuple[str, dict[str, Json]]]:
         first, *rest = variable.lower().removeprefix(ENV_PREFIX.lower()).split("__")
         if not variable.upper().startswith(ENV_PREFIX) or not os.environ[variable]:
             continue
-        if first in names or rest or is_misspelt(first, names):
+        if first in names or rest or errors.is_misspelt(first, names):
             value = _read_variable(variable, os.environ[variable])
             for step in reversed((first, *rest)):
                 value = {step: value}
@@ -847,7 +837,7 @@ class DefaultsResolver:
             layers |= dict.fromkeys((name for name in given if name not in values), layer)
             values = {**given, **values}
         if "model" not in values:
-            raise MissingModelError(layers=LAYERS)
+            raise errors.MissingModelError(layers=LAYERS)
         return Settled(AssembleOptions(**values), layers, tuple(warnings))
 
 
@@ -983,12 +973,6 @@ def _other_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Object
             yield _exclude(settled, "thinking_budget", "tool_choice")
 
 
-def _first_objection(settled: Settled, limits: ModelLimits) -> _Objection | None:
-    """Return why an option may not be sent: thinking first, since sampling depends on it."""
-    kinds = (_thinking_objections, _sampling_objections, _other_objections)
-    return next((found for kind in kinds for found in kind(settled, limits)), None)
-
-
 def validate_for_model(settled: Settled, limits: ModelLimits) -> tuple[Parameters, Settled]:
     """Check the settled options against what one model takes.
 
@@ -1010,12 +994,13 @@ def validate_for_model(settled: Settled, limits: ModelLimits) -> tuple[Parameter
         settled = _leave_out(settled, _Objection("max_tokens", rule, remedy), limits.id, largest)
     elif wanted is None:
         settled = _with_max_tokens(settled, limits)
-    while (found := _first_objection(settled, limits)) is not None:
+    # Thinking first, since sampling depends on it.
+    kinds = (_thinking_objections, _sampling_objections, _other_objections)
+    while found := next((one for kind in kinds for one in kind(settled, limits)), None):
         settled = _leave_out(settled, found, limits.id)
     given = settled.options.given
-    return Parameters(
-        **{name: given[name] for name in Parameters._fields if name in given}
-    ), settled
+    chosen = {name: given[name] for name in Parameters._fields if name in given}
+    return Parameters(**chosen), settled
 
 
 def _with_max_tokens(settled: Settled, limits: ModelLimits) -> Settled:
@@ -1063,6 +1048,6 @@ def validate_tool_choice(settled: Settled, tools: Iterable[ToolSpec], *, provide
     if unknown in names or (unknown is None and (names or choice.mode in ("auto", "none"))):
         return settled
     rule = f"names {unknown!r}, which is not offered" if unknown else "needs a tool to call"
-    near = nearest(unknown or "", names)
+    near = errors.nearest(unknown or "", names)
     remedy = f"Did you mean {near[0]!r}?" if near else "The report says which tools were left out."
     return _leave_out(settled, _Objection("tool_choice", rule, remedy))

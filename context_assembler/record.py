@@ -10,32 +10,10 @@ from datetime import datetime
 from math import exp, log
 from typing import Any, Final, NamedTuple, cast
 
+from context_assembler import events
 from context_assembler.context import AssembledContext, Sent, learned_key
 from context_assembler.errors import ConcurrentAppendError, InvalidParameterError, ReplyError
-from context_assembler.events import (
-    PART_TYPES,
-    Base64Source,
-    CallRow,
-    Covers,
-    Document,
-    Image,
-    Json,
-    JsonObject,
-    Opaque,
-    Part,
-    Provenance,
-    SessionEvent,
-    SessionHead,
-    Text,
-    ToolResult,
-    UrlSource,
-    Usage,
-    compact_json,
-    is_list,
-    is_object,
-    part_from_json,
-    to_json,
-)
+from context_assembler.events import CallRow, Json, JsonObject, Part, SessionEvent, Text, is_object
 from context_assembler.ports import ColumnStore
 from context_assembler.providers import PROVIDERS, Reply, provider_for_reply
 from context_assembler.providers.media import PDF, begins_as, media_of
@@ -70,7 +48,7 @@ class Answer(NamedTuple):
     sent: Sent
     reply: Reply
     summary: str
-    window: tuple[Opaque, ...]
+    window: tuple[events.Opaque, ...]
     before: tuple[Part, ...]
     after: tuple[Part, ...]
     now: datetime
@@ -94,7 +72,7 @@ class Answer(NamedTuple):
             covered.append(self._event(self.before, prefix, is_last=False))
         summary = (Text(self.summary),) if self.summary else ()
         event = self._event((*summary, *self.window), prefix, is_last=not self.after)
-        covers = Covers(
+        covers = events.Covers(
             first_seq=1, last_seq=last_seq + len(covered), excluded_ids=tuple(arrived_ids)
         )
         covered.append(replace(event, type=COMPACTION, covers=covers))
@@ -133,7 +111,8 @@ class Answer(NamedTuple):
         """Return the prefix of what the model said after its compaction: the summary alone."""
         wire = PROVIDERS[self.reply.provider].Wire(self.sent.request)
         parts = [Text(self.summary)] if self.summary else []
-        wire.add({"role": "user", "kind": "summary", "parts": to_json([*parts, *self.window])})
+        blocks: Json = events.to_json([*parts, *self.window])
+        wire.add({"role": "user", "kind": "summary", "parts": blocks})
         return str(wire.prefix())
 
     def _event(self, parts: tuple[Part, ...], prefix: str, *, is_last: bool = True) -> SessionEvent:
@@ -154,7 +133,7 @@ class Answer(NamedTuple):
             origin="model",
             answers_seq=row.answers_seq,
             metadata=metadata,
-            made_by=Provenance(
+            made_by=events.Provenance(
                 provider=reply.provider,
                 model=row.model,
                 account=row.account,
@@ -189,14 +168,14 @@ def read_answer(
     provider = provider_for_reply(reply, asked=context.provider)
     sent = context.sent(provider.NAME)
     answer = provider.read_reply(reply, sent.request)
-    parts = tuple(map(part_from_json, answer.parts))
+    parts = tuple(map(events.part_from_json, answer.parts))
     text, warnings = (summary or "").strip(), list(answer.warnings)
     window = _compacted_window(reply, provider.NAME)
     before: tuple[Part, ...] = ()
     after = () if window else parts
     for place in range(len(parts) - 1, -1, -1):
         block = parts[place]
-        if isinstance(block, Opaque) and (content := _compacted(block)):
+        if isinstance(block, events.Opaque) and (content := _compacted(block)):
             text = text or (content if block.provider == "anthropic" else "").strip()
             if not window:
                 before, window, after = parts[:place], (block,), parts[place + 1 :]
@@ -215,12 +194,12 @@ def _whole_reply(reply: Any, asked: str) -> Any:
         return reply
     if said["role"] == "model":
         return {"candidates": [{"content": said}]}
-    if is_list(said.get("content")) and asked != "openai_chat":
+    if events.is_list(said.get("content")) and asked != "openai_chat":
         return {"type": "message", **said}
     return {"object": "chat.completion", "choices": [{"message": said}]}
 
 
-def _compacted(block: Opaque) -> str:
+def _compacted(block: events.Opaque) -> str:
     """Return what a provider's block of a compaction holds; empty for any other block."""
     if block.block.get("type") != COMPACTION:
         return ""
@@ -228,7 +207,7 @@ def _compacted(block: Opaque) -> str:
     return content if isinstance(content, str) and content.strip() else ""
 
 
-def _compacted_window(reply: Any, provider: str) -> tuple[Opaque, ...]:
+def _compacted_window(reply: Any, provider: str) -> tuple[events.Opaque, ...]:
     """Return what replaces a whole conversation; empty if the reply is no such result.
 
     OpenAI's compaction on demand answers with the user's messages and one compaction after them,
@@ -238,7 +217,7 @@ def _compacted_window(reply: Any, provider: str) -> tuple[Opaque, ...]:
     if provider != "openai_responses" or kind != "response.compaction":
         return ()
     body = read_object(reply) or {}
-    return tuple(Opaque(provider=provider, block=block) for block in body["output"])
+    return tuple(events.Opaque(provider=provider, block=block) for block in body["output"])
 
 
 async def store_answer(
@@ -247,7 +226,7 @@ async def store_answer(
     context: AssembledContext,
     *,
     append: Callable[..., Awaitable[list[SessionEvent]]],
-    refresh: Callable[[str], Awaitable[SessionHead]],
+    refresh: Callable[[str], Awaitable[events.SessionHead]],
 ) -> list[SessionEvent]:
     """Append what a call added to its session, all of it or nothing.
 
@@ -326,7 +305,7 @@ def _replacement(recorded: Sequence[SessionEvent], answer: Answer) -> SessionEve
         type=COMPACTION,
         origin="assembler",
         created_at=answer.now,
-        covers=Covers(first_seq=recorded[0].seq, last_seq=recorded[-1].seq),
+        covers=events.Covers(first_seq=recorded[0].seq, last_seq=recorded[-1].seq),
         metadata={"replaced_by": answer.reply.response_id},
     )
 
@@ -381,7 +360,7 @@ def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -
     """Return what a user said, or a tool returned, in the shape of any provider, SDK or of MCP."""
     value, notes = _plain(content), list[str]()
     metadata: dict[str, Json] = {}
-    if isinstance(value, ToolResult) and by_tool:
+    if isinstance(value, events.ToolResult) and by_tool:
         return Given(value.content, is_error or value.is_error, {})
     if is_object(value) and by_tool and "content" in value:
         # https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result
@@ -392,7 +371,7 @@ def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -
             content, also = value["content"] or "", value.get("structuredContent")
             told = [parse_object(as_text(one.get("text"))) for one in objects_in(content)]
             if also is not None and also not in told:
-                content = [*as_list(content), {"type": "text", "text": compact_json(also)}]
+                content = [*as_list(content), {"type": "text", "text": events.compact_json(also)}]
     elif is_object(value) and not by_tool and value.get("role") == "user":
         kept = {k: v for k, v in value.items() if k not in ("role", "type", "content", "parts")}
         metadata = {"gemini" if "parts" in value else "openai_chat": kept} if kept else {}
@@ -407,7 +386,7 @@ def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -
         content = tuple(part for parts in read for part in parts or ())
         metadata |= {"warnings": "; ".join(notes)} if notes else {}
     elif by_tool and isinstance(content, str) and content.startswith("data:image/"):
-        content = Image(source=UrlSource(url=content))
+        content = events.Image(source=events.UrlSource(url=content))
     return Given(content, is_error, metadata)
 
 
@@ -437,9 +416,9 @@ def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | No
     if isinstance(value, str):
         return (Text(value),)
     if isinstance(value, bytes) and (kind := begins_as(data := b64encode(value).decode())):
-        source = Base64Source(media_type=kind, data=data)
-        return (Document(source=source) if kind == PDF else Image(source=source),)
-    if isinstance(value, PART_TYPES):
+        source = events.Base64Source(media_type=kind, data=data)
+        return (events.Document(source=source) if kind == PDF else events.Image(source=source),)
+    if isinstance(value, events.PART_TYPES):
         return cast(Sequence[Part], (value,))
     if not is_object(value):
         return None
@@ -453,7 +432,7 @@ def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | No
     if takes != "any" and str(kind).endswith("_call_output") and "output" in value:
         item = {"call_id": "call", **value}  # its own is set when it is sent
         [(_, body)] = PROVIDERS["openai_responses"].read_messages([item])
-        return [part_from_json(part) for part in body["parts"][0]["content"]]
+        return [events.part_from_json(part) for part in body["parts"][0]["content"]]
     provider, needed = _BLOCKS.get(str(kind), ("anthropic", "type" if takes == "any" else ""))
     if not kind:
         provider, needed = "gemini", " ".join((*_GEMINI_FIELDS, "text" if takes else ""))
@@ -472,9 +451,9 @@ def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | No
         told.append(what)
 
     read = PROVIDERS[provider].read_messages([message], note)
-    parts = [part_from_json(part) for _, body in read for part in body["parts"]]
+    parts = [events.part_from_json(part) for _, body in read for part in body["parts"]]
     is_sound = not told and (provider == "anthropic" or media_of(value, provider) is not None)
-    if takes != "any" and not is_sound and any(isinstance(part, Opaque) for part in parts):
+    if takes != "any" and not is_sound and any(isinstance(part, events.Opaque) for part in parts):
         return None
     notes += told
     return parts
@@ -504,7 +483,9 @@ _STEP: Final = 0.3  # of the way there
 _DIGITS: Final = 3
 
 
-def learn(known: JsonObject | None, key: str, counted_tokens: int, usage: Usage) -> JsonObject:
+def learn(
+    known: JsonObject | None, key: str, counted_tokens: int, usage: events.Usage
+) -> JsonObject:
     """Return what is known after one more call.
 
     The factor moves part of the way to the median of the latest ratios: no single call moves it by

@@ -62,10 +62,8 @@ def escape_notes(text: str) -> str:
 
     A summary has the tag of HTML's `<summary>`: only with a nonce is it one of ours.
     """
-    is_tagged = "<" in text and "-" in text
-    return (
-        _escape(rf"(?:{REMINDER_TAG}\b|{SUMMARY_TAG}-[0-9a-f]{{6}}\b)", text) if is_tagged else text
-    )
+    own = rf"(?:{REMINDER_TAG}\b|{SUMMARY_TAG}-[0-9a-f]{{6}}\b)"
+    return _escape(own, text) if "<" in text and "-" in text else text
 
 
 def _escape(name: str, text: str) -> str:

@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from copy import copy
 from importlib.util import find_spec
 from math import inf
 from tempfile import TemporaryFile
@@ -353,7 +354,7 @@ class _Connection:
                 return
             await self._drop()
             if self._failure is not None and self._is.clock() < self._quiet_until:
-                raise self._failure.again()
+                raise copy(self._failure)
             self._over = asyncio.Event()
             ready: asyncio.Future[None] = self.loop.create_future()
             self._task = asyncio.create_task(self._hold(ready))
