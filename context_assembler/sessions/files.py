@@ -127,10 +127,7 @@ class SqliteFile:
                 # Errors raised by the module itself, such as use after closing, have no code. An
                 # extended code carries the primary one in its low byte.
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                otherwise = (
-                    f"SQLite says: {error}",
-                    "Restore a backup, or check disk and permissions.",
-                )
+                otherwise = f"SQLite says: {error}", "Restore a backup, or check the disk."
                 raise self._unavailable(*_TROUBLES.get(code, otherwise)) from error
 
     def _ready(self, slot: _Slot, *, creates: bool) -> sqlite3.Connection | None:
