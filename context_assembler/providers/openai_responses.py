@@ -249,8 +249,8 @@ class Wire(openai.OpenAIWire):
         is_whole = any(reasoning)
         made_by = as_object(turn.get("made_by"))
         usage, container = made_by.get("usage"), as_object(made_by.get("container"))
-        if container.get("expires_at"):
-            self.ends[as_text(container.get("id"))] = container["expires_at"], ""
+        if expires := wire.as_number(container.get("expires_at")):  # Anthropic's is text
+            self.ends[as_text(container.get("id"))] = expires, ""
         # The items of an import go back as they came: nobody knows of reasoning that led to them.
         did_not_reason = not made_by or (usage is not None and not usage.get("reasoning_tokens"))
         keeps = is_whole or not self._reasons or did_not_reason

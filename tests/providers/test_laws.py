@@ -15,6 +15,7 @@ from tests.providers.builders import (
     call,
     note,
     opaque,
+    render,
     reply,
     request,
     result,
@@ -156,6 +157,19 @@ def test_the_prefix_hash_counts_everything_but_thinking(provider: str) -> None:
     assert other_head.prefix() != grown(provider, []).prefix()
     if provider != "openai_chat":
         assert grown(provider, with_thought).prefix() == grown(provider, plain).prefix()
+
+
+@every_provider
+@pytest.mark.parametrize("maker", PROVIDERS)
+@pytest.mark.parametrize("expires_at", ["2026-12-30T04:00:00Z", 1.8e9, None])
+def test_the_container_of_any_provider_s_reply_stops_nobody(
+    provider: str, maker: str, expires_at: Any
+) -> None:
+    made_by = {"provider": maker, "container": {"id": "container_1", "expires_at": expires_at}}
+    asked = {**call("c1", path="a"), "extras": {maker: {"caller": {"type": "direct"}}}}
+    talk = [user("a"), reply(asked, made_by=made_by), results(result("c1", "b"))]
+
+    assert render(provider, *talk, newest_at=1.9e9) == render(provider, *talk)
 
 
 @every_provider
