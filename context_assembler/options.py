@@ -165,7 +165,7 @@ class GivenOptions(TypedDict, total=False):
         cache: Prompt-cache policy of the payload.
         use_cache: Whether the assembly cache may answer.
         exact: Check the payload with the provider's own count, which asks its endpoint.
-        refresh: Apply edited instruction files at once, under `freeze` too.
+        refresh: Apply edited instruction files at once, also under `freeze`.
         unknown_model: What to do with a model that has no row in model_limits.yaml.
     """
 
@@ -479,18 +479,18 @@ class SessionStartSettings(Settings):
     """What a coding agent's session starts with.
 
     Attributes:
-        budget_tokens: Longest text in all.
-        reserve_tokens: Part of the budget for the title and the closing lines.
-        index_tokens: Most for the list of the last sessions.
-        index_sessions: Most sessions in that list.
-        functions_tokens: Most for changed functions.
+        budget_tokens: Most tokens of the whole text.
+        reserve_tokens: Tokens of the budget for the title and the last lines.
+        index_tokens: Most tokens for the last sessions.
+        index_sessions: Most of the last sessions.
+        functions_tokens: Most tokens for changed functions.
         max_functions: Most changed functions.
-        learnings_tokens: Most for learnings.
-        least_confidence: How sure a learning must be.
-        observations_tokens: Most for observations.
+        learnings_tokens: Most tokens for learnings.
+        least_confidence: How sure a learning must be, from 0 to 1.
+        observations_tokens: Most tokens for observations.
         max_observations: Most observations.
         seconds_per_layer: How long one layer may take.
-        model: Whose tokens are counted.
+        model: The model whose tokens are counted.
     """
 
     budget_tokens: Annotated[int, _AtLeastOne] = 2000

@@ -307,7 +307,7 @@ def _rules_of(
 def _level(rule: str, sure: ast.expr | None) -> str:
     if rule.endswith("?") or (isinstance(sure, ast.Constant) and sure.value is False):
         return "advice"
-    return "refused" if sure is None or isinstance(sure, ast.Constant) else "refused or avoid"
+    return "refused" if sure is None or isinstance(sure, ast.Constant) else "refused or advice"
 
 
 def _text(node: ast.expr, texts: Mapping[str, ast.expr], constants: Mapping[str, int | str]) -> str:
