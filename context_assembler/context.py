@@ -239,7 +239,7 @@ class ContextMetadata:
     Attributes:
         cut_id: A number for how the history is cut; 0: not at all. While it stays the same from
             step to step, each payload is the one before plus new messages.
-        incarnation: Tells the session from an earlier or later one of the same id.
+        incarnation: Differs from that of an earlier or later session with the same id.
         last_seq: The last event that the context was made from.
         skill_allowed_tools: By active skill, the tools that its author wants approved in advance: a
             wish that the application may grant; nothing is limited by it here.

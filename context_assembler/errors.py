@@ -297,10 +297,10 @@ class UnsupportedRequestError(ConfigurationError):
 
 
 class MissingExtraError(AssemblyError, ImportError):
-    """A package that is only needed for what was just asked for is not installed.
+    """An optional package that this call needs is not installed.
 
     Args:
-        otherwise: How to do without, as a clause behind "or".
+        otherwise: How to do without it, as a clause after "or".
     """
 
     def __init__(self, what: str, *, extra: str, otherwise: str = "") -> None:
@@ -457,11 +457,11 @@ class TranscriptError(AssemblyError, ValueError):
 
 
 class ContentError(AssemblyError, TypeError):
-    """Content that is neither text nor parts, or a tool's result that JSON cannot say.
+    """Content that is neither text nor parts, or a tool's result that JSON cannot express.
 
     Args:
-        content: What was given, or the value in it that cannot be said.
-        place: Where that stands in a result.
+        content: What was given, or the value in it that JSON cannot express.
+        place: Where that value stands in a result.
     """
 
     def __init__(self, content: object, *, place: str | None = None) -> None:
@@ -480,8 +480,8 @@ class ContentError(AssemblyError, TypeError):
 class PayloadWarning(UserWarning):
     """A payload that its provider will refuse, although the assembler made it: a fault of ours.
 
-    Payloads are checked when they are spelled out, and this is a warning rather than an error, since
-    a provider may have become more lenient than the rules know. To be stopped instead, as in tests:
+    Payloads are checked when they are rendered. This is a warning, not an error, because the provider
+    may accept more than the rules know. To get an error instead, as in tests:
     `warnings.simplefilter("error", PayloadWarning)`.
     """
 
@@ -522,7 +522,7 @@ class MemoryUnavailableError(StoreUnavailableError):
 class MemoryFormatError(EventFormatError):
     """A memory record that cannot be stored, or that this version cannot decode.
 
-    `line` counts from 1 where the record comes from a file.
+    If the record comes from a file, `line` counts from 1.
     """
 
     def __init__(
@@ -533,15 +533,15 @@ class MemoryFormatError(EventFormatError):
 
 
 class DamagedMemoryWarning(UserWarning):
-    """A memory that cannot be read, and that a search therefore left out of what it found.
+    """A memory that a search left out because it cannot be read.
 
-    Whoever asks for that one by its id gets the `MemoryFormatError`. To be stopped by it in searches
-    as well: `warnings.simplefilter("error", DamagedMemoryWarning)`.
+    `get` with its id raises the `MemoryFormatError`. To get an error in searches as well:
+    `warnings.simplefilter("error", DamagedMemoryWarning)`.
     """
 
 
 class VectorModelError(StoreError, ValueError):
-    """Vectors of two models, which cannot be compared, would come together."""
+    """A vector of another model than the store keeps: the two cannot be compared."""
 
     def __init__(self, given: str, *, kept: str) -> None:
         super().__init__(
@@ -551,7 +551,7 @@ class VectorModelError(StoreError, ValueError):
 
 
 class EmbeddingError(AssemblyError, OSError):
-    """An embedding model that cannot be used, or whose answer cannot be what was asked for."""
+    """An embedding model that cannot be used, or that answers wrongly."""
 
     def __init__(self, model: str, *, reason: str, remedy: str) -> None:
         super().__init__(f"The embedding model {model!r} cannot be used: {reason}.", remedy=remedy)

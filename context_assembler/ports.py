@@ -411,7 +411,7 @@ class ColumnStore(Protocol):
         ...
 
     def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
-        """Keep such values; a store that cannot be written to passes over it."""
+        """Keep such values; a store that cannot be written to does nothing."""
         ...
 
     def append_now(

@@ -295,7 +295,7 @@ class SqliteStore:
             return {seq: value for (seq, _), value in zip(found, values, strict=True)}
 
     def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
-        """Keep such values; a store that cannot be written to passes over it."""
+        """Keep such values; a store that cannot be written to does nothing."""
         lost = (StoreUnavailableError, UnknownSessionError)
         with suppress(*lost), self._file.writing(waits=False, is_durable=False) as db:
             key, _ = _find(db, session_id)
@@ -303,7 +303,7 @@ class SqliteStore:
             db.executemany("INSERT OR REPLACE INTO derived VALUES (?, ?, ?, ?)", rows)
 
     def create_now(self, session: Session, *, replaces: bool = True) -> None:
-        """Keep a new session; replace the record of one that exists, unless told not to.
+        """Keep a new session; if it exists, replace its record, unless `replaces` is false.
 
         Raises:
             InvalidParameterError: Not every store can keep the session's id.
