@@ -480,8 +480,8 @@ class ContentError(AssemblyError, TypeError):
 class PayloadWarning(UserWarning):
     """A payload that its provider will refuse, although the assembler made it: a fault of ours.
 
-    Payloads are checked when they are rendered. This is a warning, not an error, because the provider
-    may accept more than the rules know. To get an error instead, as in tests:
+    Payloads are checked when they are rendered. This is a warning, not an error, because the
+    provider may accept more than the rules know. To get an error instead, as in tests:
     `warnings.simplefilter("error", PayloadWarning)`.
     """
 
