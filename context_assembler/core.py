@@ -808,7 +808,7 @@ class _Live:
                 self.wire.add(turn)
                 turns.append(turn)
             for turn in turns_of(self.timeline, group, bodies, shortened):
-                bound = self._bound(turn)
+                bound: Turn | None = self._bound(turn)
                 if bound is None:
                     return False
                 if not bound["parts"]:

@@ -39,8 +39,8 @@ from context_assembler.errors import (
     UnknownOptionError,
 )
 from context_assembler.events import SessionHead
+from tests.core.sessions import OPUS, answer, text
 
-OPUS = "claude-opus-5-5"
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
 
@@ -54,15 +54,7 @@ def look(city: str) -> str:
 
 
 def reply(said: str, *, id: str = "msg_1") -> dict[str, Any]:
-    return {
-        "id": id,
-        "type": "message",
-        "role": "assistant",
-        "model": OPUS,
-        "content": [{"type": "text", "text": said}],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": 10, "output_tokens": 5},
-    }
+    return answer(text(said), id=id)
 
 
 class Bare:
@@ -830,7 +822,7 @@ async def test_a_result_without_its_call_waits() -> None:
     context = await assembler.assemble("trip", model=OPUS)
 
     assert "early" not in str(context.to_request())
-    assert any("its call 'c9' does not exist" in warning for warning in context.report.warnings)
+    assert any("no call 'c9' waits for one" in warning for warning in context.report.warnings)
 
 
 @pytest.mark.parametrize("memory", [42, object()])

@@ -3,20 +3,9 @@
 from typing import Any
 
 from context_assembler import ContextAssembler, assistant_event, user_event
+from tests.core.sessions import answer, text
 
 CALL: dict[str, Any] = {"model": "claude-opus-5-5", "max_tokens": 200, "max_context_tokens": 2200}
-
-
-def reply(number: int, input_tokens: int) -> dict[str, object]:
-    return {
-        "id": f"msg_{number}",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [{"type": "text", "text": "ok"}],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": input_tokens, "output_tokens": 5},
-    }
 
 
 async def test_a_correction_cuts_nothing_that_was_sent_and_a_cold_process_agrees() -> None:
@@ -40,7 +29,8 @@ async def test_a_correction_cuts_nothing_that_was_sent_and_a_cold_process_agrees
         before = [one["content"] for one in messages]
         factors.append(ledger.factor)
         cuts.add(context.metadata.cut_id)
-        await assembler.record("s", reply(number, int(ledger.used_tokens * 1.3)), context)
+        used = int(ledger.used_tokens * 1.3)
+        await assembler.record("s", answer(text("ok"), id=f"m{number}", input_tokens=used), context)
         await assembler.add_user("s", f"again {number}")
     assert factors[0] == 1.0 < factors[-1]
     assert len(cuts) == 1

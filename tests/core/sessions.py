@@ -39,6 +39,18 @@ def add(store: SqliteStore, *rows: str | SessionEvent) -> list[SessionEvent]:
     return list(store.append_now("s", new))
 
 
+def text(said: str) -> dict[str, Any]:
+    """Return a block of text as Claude's replies hold it."""
+    return {"type": "text", "text": said}
+
+
+def answer(*blocks: dict[str, Any], id: str = "msg_1", input_tokens: int = 10) -> dict[str, Any]:
+    """Return a reply of Claude's."""
+    kind = {"id": id, "type": "message", "role": "assistant", "model": OPUS}
+    usage = {"input_tokens": input_tokens, "output_tokens": 5}
+    return {**kind, "content": list(blocks), "stop_reason": "end_turn", "usage": usage}
+
+
 def opened(store: InMemoryStore, **config: Any) -> ContextAssembler:
     """Return an assembler over a store."""
     return ContextAssembler(store, config=AssemblerConfig(**config))

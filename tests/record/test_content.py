@@ -209,6 +209,8 @@ VALUES: dict[str, Any] = {
     "words": ["a", "b"],
     "nothing": None,
     "an empty list": [],
+    "a number": 7,
+    "an object": {"a": [1]},
     "a model": Weather(),
 }
 
@@ -219,6 +221,7 @@ async def test_what_merely_looks_like_content_is_told_as_json(
 ) -> None:
     event = await assembler.add_tool_result("s", "c1", value)
 
+    assert (event.seq, event.type, event.origin) == (2, "tool_result", "tool")
     told = json.dumps(value.model_dump() if isinstance(value, Weather) else value)
     assert event.parts == (ToolResult(call_id="c1", content=(Text(told),)),)
     assert event.metadata == {}

@@ -208,6 +208,34 @@ async def test_items_of_a_response_are_told_apart_by_their_ids(stream: list[Any]
     assert called == [("c1", {"a": 1}), ("c2", {"a": 2})]
 
 
+@pytest.mark.parametrize("kind", ["completed", "incomplete", "failed"])
+@pytest.mark.parametrize("left", [{"output": []}, {"output": None}, {}])
+@pytest.mark.parametrize("stream", RESPONSE_STREAMS.values(), ids=RESPONSE_STREAMS.keys())
+async def test_an_end_without_output_takes_the_items_before_it(
+    stream: list[Any], left: dict[str, Any], kind: str
+) -> None:
+    ended = {"object": "response", "id": "r1", "status": kind, **left}
+    end = {"type": f"response.{kind}", "response": ended}
+
+    answer = await recorded(RESPONSES, [CREATED, *stream, end])
+
+    assert [call.call_id for call in answer.tool_calls] == ["c1", "c2"]
+    assert answer.made_by is not None and answer.made_by.stop_reason == kind
+
+
+@pytest.mark.parametrize("status", ["cancelled", "incomplete", "failed"])
+@pytest.mark.parametrize("arguments", ["", '{"a":1}', '{"a"'])
+async def test_calls_in_progress_of_a_response_that_was_stopped_are_unfinished(
+    status: str, arguments: str
+) -> None:
+    output = [item("a", "c1", ONE), {**item("b", "c2", arguments), "status": "in_progress"}]
+
+    answer = await recorded(RESPONSES, {**RESPONSE, "status": status, "output": output})
+
+    assert [call.call_id for call in answer.tool_calls] == ["c1"]
+    assert [call.call_id for call in answer.unfinished_calls] == ["c2"]
+
+
 MESSAGE: dict[str, Any] = {
     "id": "r1",
     "type": "message",
@@ -252,25 +280,16 @@ async def test_each_block_that_begins_is_one(stream: list[Any]) -> None:
 # ---- a stream, and then the whole ----
 
 _CHOICE = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}
+_FIRST = {"index": 0, "delta": {"content": "H"}}
 _SAID: dict[str, Any] = {"type": "output_text", "text": "Hi.", "annotations": []}
-_OUTPUT: dict[str, Any] = {
-    "type": "message",
-    "role": "assistant",
-    "status": "completed",
-    "content": [_SAID],
-}
+_OUTPUT = {"type": "message", "role": "assistant", "status": "completed", "content": [_SAID]}
 _DELTA = {"index": 0, "delta": {"type": "text_delta", "text": "H"}}
 _ITEM: dict[str, Any] = {"type": "message", "id": "m1", "role": "assistant", "content": []}
+_TEXT = {"index": 0, "content_block": {"type": "text", "text": ""}}
 WHOLE: dict[str, tuple[str, list[Any], Any]] = {
     "chat": (
         CHAT,
-        [
-            {
-                "id": "r1",
-                "object": "chat.completion.chunk",
-                "choices": [{"index": 0, "delta": {"content": "H"}}],
-            }
-        ],
+        [{"id": "r1", "object": "chat.completion.chunk", "choices": [_FIRST]}],
         {"id": "r1", "object": "chat.completion", "model": CHAT, "choices": [_CHOICE]},
     ),
     "responses": (
@@ -286,11 +305,7 @@ WHOLE: dict[str, tuple[str, list[Any], Any]] = {
         CLAUDE,
         [
             START,
-            {
-                "type": "content_block_start",
-                "index": 0,
-                "content_block": {"type": "text", "text": ""},
-            },
+            {"type": "content_block_start", **_TEXT},
             {"type": "content_block_delta", **_DELTA},
         ],
         {**MESSAGE, "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn"},
