@@ -140,13 +140,13 @@ def _problems(
     if not AssemblerConfig().memory.store:
         yield "No memory store is set. Set CONTEXT_ASSEMBLER_MEMORY, or [memory] store in the settings."
     if text in (NOTHING_YET, NOT_READ):
-        yield "Nothing is remembered of the project. Run: context-assembler memory observe FILE…"
+        yield "Nothing is remembered of the project. Run: context-assembler memory learn TEXT"
     worker = state / "worker"
     if worker.is_file() and os.name != "nt" and worker.stat().st_mode & 0o077:
         yield f"Others may read the worker's token. Run: chmod 600 {worker}"
     snapshot = Path(snapshot_path(str(state), project))
     if not snapshot.is_file() and not worker.is_file():
-        yield "The hook finds no snapshot and no worker. Run: context-assembler serve"
+        yield "The hook finds no snapshot. Run a memory command, or: context-assembler serve"
 
 
 def _told(value: dict[str, Any]) -> Iterator[RenderableType]:

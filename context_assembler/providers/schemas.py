@@ -346,7 +346,7 @@ def _objections(schema: JsonObject) -> Iterator[str]:
             yield f"it has {keyword!r}"
     properties = as_object(schema.get("properties"))
     if "$ref" in schema and schema.keys() - {"$ref", "$defs", "definitions"}:
-        yield "something stands beside a reference in it"
+        yield "something stands next to a reference in it"
     inner = (schema.get("items"), *properties.values(), *as_list(schema.get("anyOf")))
     has_flags = any(isinstance(one, bool) for one in inner)
     if has_flags or not schema.keys() & {"type", "anyOf", "$ref"}:
