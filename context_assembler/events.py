@@ -460,7 +460,7 @@ def to_json(value: Any) -> Json:
         return value
     if hasattr(value, "__iter__"):
         return [to_json(held) for held in value]
-    raise TypeError(f"{cls.__name__} has no JSON form")
+    raise TypeError(f"{cls.__name__} cannot be written as JSON")
 
 
 def part_from_json(value: JsonObject) -> Part:
@@ -545,7 +545,7 @@ def flaw_of(body: Any) -> str:
     is_body = body.__class__ is dict and body.get("made_by", {}).__class__ is dict
     parts: Any = body.get("parts") if is_body else None
     if parts.__class__ is not list:
-        return "it is no object with a list of parts"
+        return "it is not an object with a list of parts"
     for part in parts:
         kind: Any = part.get("type") if part.__class__ is dict else None
         needed = _NEEDED.get(kind) if isinstance(kind, str) else None
@@ -723,7 +723,7 @@ def broken_bound(value: Json) -> str | None:
             elif isinstance(held, list | tuple):
                 inside += held
             elif isinstance(held, float) and not isfinite(held):
-                return f"{held} is no JSON number"
+                return f"{held} is not a JSON number"
         level = [held for held in inside if held.__class__ is not str]
         if not level:
             return None

@@ -153,6 +153,6 @@ def read_questions(lines: Iterable[str], *, name: str = "The questions") -> list
                 questions.append(Question(asked, tuple(dict.fromkeys(evidence)), **given))
                 continue
         if read is not None:
-            reason, remedy = f"it is no question ({brief(read)})", _CORRECT
+            reason, remedy = f"it is not a question ({brief(read)})", _CORRECT
             raise MemoryFormatError(where=name, line=number, reason=reason, remedy=remedy)
     return questions

@@ -336,7 +336,7 @@ def _section_of(row: _Row) -> str:
 def _lacks(row: _Row, forms: Mapping[str, _Form]) -> str:
     """Return what a row lacks of those of a format; empty if nothing."""
     if not is_object(row.value):
-        return str(row.value) if isinstance(row.value, ValueError) else "it is no object"
+        return str(row.value) if isinstance(row.value, ValueError) else "it is not an object"
     form, held = forms.get(row.section), row.value
     if form is None:
         return f"no row of {row.section!r} is known"

@@ -346,7 +346,7 @@ async def _answer(ask: _Ask) -> str | None:
             earlier = await source.neighbours(ids, before=_REACH, after=0)
             later = await source.neighbours(ids, before=0, after=_REACH)
         except errors.MemoryFormatError as error:  # what was found stands without it
-            ask.notes[f"nothing was told of what stands around: {error.problem}"] = None
+            ask.notes[f"what stands around them cannot be read: {error.problem}"] = None
             return None
         for hit in ask.hits[:_HITS_WITH_NEIGHBOURS]:
             name = hit.record.id

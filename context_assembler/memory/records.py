@@ -401,7 +401,7 @@ def decode_details(kind: MemoryKind, given: JsonObject) -> tuple[Metadata | None
     extras = dict(given)
     encoded: Json = extras.pop("metadata", None) or {}
     if not is_object(encoded):
-        raise TypeError("metadata: it is no object")
+        raise TypeError("metadata: it is not an object")
     own = kinds.field_types(kind)
     if unknown := {name: value for name, value in encoded.items() if name not in own}:
         extras["metadata"] = unknown
@@ -426,7 +426,7 @@ def decode_memory(given: Json, *, where: str = "A memory", line: int | None = No
 
 def _decode(encoded: Json) -> MemoryRecord:
     if not is_object(encoded):
-        raise TypeError("it is no object")
+        raise TypeError("it is not an object")
     version = encoded.get("version", MEMORY_FORMAT_VERSION)
     if version != MEMORY_FORMAT_VERSION:
         known = f"this package reads {MEMORY_FORMAT_VERSION}"

@@ -419,7 +419,7 @@ def score_answer(answer: SourceAnswer, recall: Recall) -> tuple[list[Candidate],
             "recency": _recency_of(record, now, half_life),
             "importance": record.importance,
         }
-        reason = "it fits the query" if key in own else "it stands beside what fits the query"
+        reason = "it fits the query" if key in own else "it stands next to what fits the query"
         found = (answer.source,)
         candidate = Candidate(record, answer.source, order, 0.0, scores, found, reason)
         is_kept = is_relevant and relevances[key] >= _LEAST_RELEVANCE

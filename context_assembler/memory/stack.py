@@ -102,14 +102,14 @@ class TaskStack(NamedTuple):
         Raises:
             MemoryFormatError: It is no stack, or of a newer version.
         """
-        reason = "it is no stack, or of a newer version"
+        reason = "it is not a stack, or is of a newer version"
         try:
             read = json.loads(dumped)
             if read["version"] == STACK_FORMAT_VERSION:
                 return cls(tuple(TaskFrame(**frame) for frame in read["frames"]))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             reason = f"{reason} ({error})"
-        remedy = "Pass what `TaskStack.dump` returned; move a file away to begin anew."
+        remedy = "Pass what `TaskStack.dump` returned; move a file away to begin again."
         raise MemoryFormatError(where=where, reason=reason, remedy=remedy)
 
 
@@ -187,7 +187,7 @@ class TaskPath(NamedTuple):
         below = replace(below, task_path=alone, budget_exceeded=ran_out)
         if tokens <= max_tokens:
             return replace(below, markdown=joined, token_count=tokens)
-        reason = "there was no room beside the task"
+        reason = "there was no room next to the task"
         rows = (e._replace(outcome="left_out", reason=reason) for e in below.explanations)
         shown = replace(below, items=(), markdown=alone, token_count=count(alone) if alone else 0)
         return replace(shown, budget_exceeded=True, explanations=tuple(rows))

@@ -134,7 +134,7 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
         sound = list(filter(is_object, read))
         specs += sound
         if not sound or len(sound) < len(read):
-            notes.append(f"of its tools, {brief(entry)} is no spec, and no JSON file of specs")
+            notes.append(f"of its tools, {brief(entry)} is neither a spec nor a JSON file of specs")
     lines = (one for one in _listed(metadata.get("allowed-tools")) if isinstance(one, str))
     allowed = dict.fromkeys(tool for line in lines for tool in _ALLOWED.findall(one_line(line)))
     skill = Skill(
@@ -178,7 +178,7 @@ def open_skill_providers(given: Any) -> list[Any]:
     if not callable(getattr(given, "list_skills", None)):
         kind = with_article(type(given).__name__, begins_sentence=True)
         remedy = "Pass a folder, an object with list_skills(), or a list of these."
-        raise ConfigurationError(f"{kind} is no source of skills.", remedy=remedy)
+        raise ConfigurationError(f"{kind} is not a source of skills.", remedy=remedy)
     return [given]
 
 

@@ -813,7 +813,7 @@ class ContentReader:
         fields = {"parts": content} if isinstance(content, str) else as_object(content)
         role = fields.get("role") or ("user" if fields else None)
         if role not in ("user", "model", "function"):
-            self._note(where, f"is no content of a known role ({role!r:.40}); left out")
+            self._note(where, f"has no known role ({role!r:.40}); left out")
             return
         earlier = self._open if role == self._role == "model" else []  # one set of calls
         parts, self._role = self.parts(fields.get("parts"), f"{where}.parts"), role

@@ -103,11 +103,11 @@ def scheme_of(url: str) -> str:
 def objection_to_bytes(media_type: str, encoded: str) -> str | None:
     """Return why base64 text is not of its declared type, half a sentence; `None` if it may be."""
     if not _BASE64.fullmatch(encoded):
-        return "its bytes are no base64"
+        return "its bytes are not base64"
     told, declared = begins_as(encoded), media_type.replace("image/jpg", "image/jpeg")
     if told and told != declared:
         return f"its bytes are {told}, not {media_type or 'said to be so'}"
-    return "its bytes are no PDF" if declared == PDF and not told else None
+    return "its bytes are not a PDF" if declared == PDF and not told else None
 
 
 def measure_base64(encoded: str) -> Size | None:

@@ -517,7 +517,7 @@ def _read_call(
     target = as_object(call.get("function")) or held or call
     sent = target.get("name")
     if not isinstance(sent, str):
-        note(where, "is no tool call that can be read; left out")
+        note(where, "cannot be read as a tool call; left out")
         return []
     extras: JsonObject | None = None
     given: Json = target.get("arguments", target.get("input"))
@@ -550,7 +550,7 @@ def read_messages(
         where, role = f"messages[{at}]", as_text(as_object(message).get("role"))
         event = _EVENTS.get(role)
         if event is None:
-            what = f"has the unknown role {role!r:.40}" if role else "is no message: it has no role"
+            what = f"has the unknown role {role!r:.40}" if role else "is not a message: it has no role"
             note(where, f"{what}; left out")
             continue
 

@@ -885,7 +885,7 @@ def read_messages(
         elif kind.endswith("_output") and (call_id := answered_id(item)):
             is_of_model = is_of_model and call_id in server_calls
         if not kind:
-            note(where, "is no item: it has neither a type nor a role; left out")
+            note(where, "is not an item: it has neither a type nor a role; left out")
         elif is_of_model:
             warnings: list[str] = []
             if reply is None:

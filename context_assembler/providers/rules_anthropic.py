@@ -316,7 +316,7 @@ def _order(s: _Sent) -> Iterator[Row]:
     for at, message in s.messages:
         role, content, where = message.get("role"), message.get("content"), f"messages[{at}]"
         for name in _OF_OTHERS & message.keys():
-            yield True, "A0", f"{where}.{name}", "is no field of a message"
+            yield True, "A0", f"{where}.{name}", "is not a field of a message"
         if content and isinstance(content, str | list | tuple) and role in _ROLES:
             continue
         is_text = isinstance(content, str | list | tuple)

@@ -233,7 +233,7 @@ class _Chat(Check):
             place, is_text = f"{place}.function.arguments", isinstance(arguments, str)
             yield is_function and not is_text, "C7", place, "must be JSON text", own
             is_odd = is_function and is_text and parse_object(str(arguments)) is None
-            yield is_odd, "C7", place, "is no JSON object", False
+            yield is_odd, "C7", place, "is not a JSON object", False
 
 
 check: Final = _Chat.run

@@ -254,7 +254,7 @@ class _Responses(Check):
             is_text = isinstance(item.get(key), str)
             yield not is_text, "R7", f".{key}", "must be text", self.is_own
             is_odd = key == "arguments" and is_text and parse_object(item[key]) is None
-            yield is_odd, "R7", f".{key}", "is no JSON object", False
+            yield is_odd, "R7", f".{key}", "is not a JSON object", False
         elif kind in _OUTPUTS:
             is_odd = not isinstance(item.get("output"), str | list | tuple)
             yield is_odd, "R0", ".output", "must be text or a list of pieces"

@@ -190,7 +190,7 @@ def _type(value: Json, where: str, repairs: dict[str, None]) -> str:
     lowered = as_text(value).lower()
     meant = lowered if lowered in _TYPES else _OTHER_TYPES.get(lowered)
     if meant is None:
-        raise UnusableSchemaError(f"{where} is {brief(value)}, which is no type of JSON Schema")
+        raise UnusableSchemaError(f"{where} is {brief(value)}, which is not a type of JSON Schema")
     if meant != value:
         did = f"was read as {meant!r}" if meant else "was left out: anything goes"
         repairs[f"type {value!r} {did}"] = None
@@ -336,7 +336,7 @@ def objection_to_strict(schema: Json) -> str | None:
     """
     schemas = list(walk_schemas(schema))
     if not schemas or schemas[0].get("type") != "object":
-        return "its root is no object"
+        return "its root is not an object"
     return next((reason for one in schemas for reason in _objections(one)), None)
 
 

@@ -25,7 +25,7 @@ from context_assembler.texts import FORGED, REMINDER_TAG, SUMMARY_TAG, clean_tex
 OPENING: Final = "(The conversation starts with the assistant.)"
 NO_OUTPUT: Final = "(no output)"
 NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
-INVALID_JSON: Final = "INVALID_JSON"  # the argument that holds text which is no JSON object
+INVALID_JSON: Final = "INVALID_JSON"  # the argument that holds text which is not a JSON object
 MEDIA: Final = ("image", "document")  # types of parts
 NO_SYSTEM_AUTHORITY: Final = frozenset({"memory", "tool", "file"})  # origins
 
@@ -92,7 +92,7 @@ def parse_object(text: str) -> dict[str, Json] | None:
 def arguments_text(call: JsonObject, *, is_own: bool) -> str:
     """Return a call's arguments as JSON text: the model's own text if its server takes that.
 
-    OpenAI takes text that is no JSON object back; other servers parse what they get.
+    OpenAI takes text that is not a JSON object back; other servers parse what they get.
 
     Source:
         https://github.com/openai/openai-openapi, ChatCompletionMessageToolCall.function.arguments
@@ -595,13 +595,13 @@ def read_object(value: Any) -> dict[str, Json] | None:
         dumped = json.dumps(value, default=_read_inner)
         body = json.loads(dumped, parse_constant=str)  # NaN as a word
     except (TypeError, ValueError, RecursionError) as error:
-        raise ReplyError(given, reason=f"it is no plain tree of values: {error}") from error
+        raise ReplyError(given, reason=f"it is not a plain tree of values: {error}") from error
     return as_object(body)
 
 
 def _read_inner(value: Any) -> dict[str, Json]:
     if (body := read_object(value)) is None:
-        raise TypeError(f"{type(value).__name__} has no JSON form")
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
     return body
 
 
@@ -650,7 +650,7 @@ def read_content(
         elif isinstance(entry, Mapping):
             parts.append(read(dict(as_object(entry)), f"{where}[{at}]"))
         else:
-            note(f"{where}[{at}]", f"is no content part ({entry!r:.40}); left out")
+            note(f"{where}[{at}]", f"is not a content part ({entry!r:.40}); left out")
     return parts
 
 

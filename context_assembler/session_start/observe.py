@@ -42,7 +42,7 @@ async def observe(
         project_path: Instead of the folder that the transcript or the hook names.
 
     Raises:
-        TranscriptError: The file is no transcript, or the object of no hook that is known.
+        TranscriptError: The file is not a transcript, or the object of no hook that is known.
     """
     if isinstance(given, Path):
         read = read_transcript(given, partial=True)

@@ -48,7 +48,7 @@ def open_store(store: str | Path | EventSource) -> Any:
     if hasattr(store, "load") and hasattr(store, "head"):
         return store
     raise ConfigurationError(
-        f"{with_article(type(store).__name__, begins_sentence=True)} is no session store: "
+        f"{with_article(type(store).__name__, begins_sentence=True)} is not a session store: "
         "it needs load() and head(), and append() to record.",
         remedy="Pass a URL such as 'memory:' or 'sqlite:agent.db', a Path, or an opened store.",
     )

@@ -180,7 +180,7 @@ def _by_vendor(clients: Iterable[Any]) -> dict[str, Any]:
         vendor = next((v for package, v in vendors.items() if module.startswith(package)), None)
         if vendor is None:
             raise ConfigurationError(
-                f"{type(client).__name__} is no client of a provider's SDK.",
+                f"{type(client).__name__} is not a client of a provider's SDK.",
                 remedy="Pass it by name: clients={'anthropic' | 'openai' | 'google': client}.",
             )
         found[vendor] = client

@@ -150,7 +150,7 @@ def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSo
             specs.append(entry)
         else:
             kind = with_article(type(entry).__name__, begins_sentence=True)
-            problem = f"{kind} is no source of tools: {brief(entry)}."
+            problem = f"{kind} is not a source of tools: {brief(entry)}."
             remedy = "Pass functions, tool specs, an object with list_tools(), or a list of these."
             raise ConfigurationError(problem, remedy=remedy)
     names = [server.name for server in servers]

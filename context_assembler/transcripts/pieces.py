@@ -146,7 +146,7 @@ class Builder:
         """Take a text out of the fields of a piece; report any other value."""
         value = pop(fields, meant)
         if not isinstance(value, str) and (is_needed or value is not None):
-            self.note(meant, "is missing" if value is None else f"is no text ({value!r:.40})")
+            self.note(meant, "is missing" if value is None else f"is not text ({value!r:.40})")
         return as_text(value)
 
     def _piece(self, name: str, kind: str, fields: Fields, vendor: str) -> list[JsonObject]:

@@ -272,7 +272,7 @@ class Format(NamedTuple):
 
 
 def unreadable(name: str, reason: str, *, line: int | None = None) -> TranscriptError:
-    """Return the error for a source that is no transcript."""
+    """Return the error for a source that is not a transcript."""
     remedy = "Give a JSON or JSON Lines transcript of a known format."
     return TranscriptError(source=name, reason=reason, remedy=remedy, line=line)
 
@@ -303,7 +303,7 @@ def parse_source(source: Any, *, name: str, issues: Issues) -> Parsed:
     if isinstance(bounded, dict | list):
         return Parsed(bounded)
     kind = "None" if source is None else with_article(type(source).__name__)
-    raise unreadable(name, f"{kind} is no transcript")
+    raise unreadable(name, f"{kind} is not a transcript")
 
 
 def _names_a_file(text: str) -> bool:
@@ -372,7 +372,7 @@ def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
     if isinstance(value, Mapping):
         for key in inside:
             if not isinstance(key, str):
-                raise unreadable(name, f"its key {key!r:.40} is no text")
+                raise unreadable(name, f"its key {key!r:.40} is not text")
         return {key: _bounded(held, issues, name, depth + 1) for key, held in inside.items()}
     if isinstance(value, Iterable):
         return [_bounded(held, issues, name, depth + 1) for held in inside]

@@ -323,7 +323,7 @@ def test_up_to_a_tenth_is_listed_with_its_place(tmp_path: Path) -> None:
     assert (read.rows_read, [row.line for row in read.unread]) == (20, [11, 22])
     assert [row.reason for row in part.unread] == [
         "another row before it has the same id",
-        "it is no object",
+        "it is not an object",
     ]
     with pytest.raises(MemoryFormatError, match="partial=True"):
         load_memories(few)

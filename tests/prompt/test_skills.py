@@ -101,7 +101,7 @@ NOTES = {
     "long": (skill_file("a", "d" * 1_025), "longer than 1,024 characters"),
     "an odd tool": (
         skill_file("a", more="tools: [5]\n"),
-        "5 is no spec, and no JSON file of specs",
+        "5 is neither a spec nor a JSON file of specs",
     ),
     "no such file": (skill_file("a", more="tools: t.json\n"), "'t.json' is no spec"),
     "a file of text": (skill_file("a", more="tools: odd.json\n"), "'odd.json' is no spec"),

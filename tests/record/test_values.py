@@ -55,5 +55,5 @@ def test_json_has_the_fields_that_hold_something() -> None:
 
 
 def test_what_json_cannot_hold_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="function has no JSON form"):
+    with pytest.raises(TypeError, match="function cannot be written as JSON"):
         to_json([test_values_are_equal_if_their_fields_are])

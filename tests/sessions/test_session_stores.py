@@ -581,7 +581,7 @@ BAD_STORES: dict[str, tuple[Any, type[Exception], str]] = {
     "a path without a scheme": ("./g.db", UnknownStoreSchemeError, "Did you mean 'sqlite:./g.db'"),
     "no file": ("sqlite:", ConfigurationError, "Write 'sqlite:FILE'"),
     "a host": ("sqlite://host/agent.db", ConfigurationError, "names no file"),
-    "nothing": (None, ConfigurationError, "A NoneType is no session store"),
+    "nothing": (None, ConfigurationError, "A NoneType is not a session store"),
 }
 
 

@@ -503,7 +503,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "nothing": ({}, "none of the known shapes"),
     "no name": ({"type": "function", "function": {"parameters": SCHEMA}}, "name is missing"),
     "an empty name": ({"name": " ", "input_schema": SCHEMA}, "name is missing"),
-    "a name that is no text": ({"name": 3, "input_schema": SCHEMA}, "name is missing"),
+    "a name that is not text": ({"name": 3, "input_schema": SCHEMA}, "name is missing"),
     "a schema that is no object": ({"name": "a", "parameters": "x"}, "'a' .*not an object"),
     "a declaration that is no object": ({"functionDeclarations": ["a"]}, "name is missing"),
     "a number": (5, "an int is neither a spec nor a function"),

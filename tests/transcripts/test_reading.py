@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a text": ("nowhere", "not JSON"),
     "a lone value": ("3", "it holds 3 alone"),
     "the name of a file": ("logs/session.jsonl", "names a file"),
-    "no transcript": (None, "None is no transcript"),
+    "no transcript": (None, "None is not a transcript"),
     "no message that can be read": ([{"role": "tool"}, {"type": "message"}], "2 of its 2 rows"),
 }
 

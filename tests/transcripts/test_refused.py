@@ -24,7 +24,7 @@ def lines(*rows: Any) -> str:
 
 
 UNKNOWN: dict[str, Any] = {
-    "a role that is no text": {"messages": [{"role": []}]},
+    "a role that is not text": {"messages": [{"role": []}]},
     "messages of nobody with parts": [
         {"sort": "request", "parts": [{"part_kind": "user-prompt", "content": "list files"}]},
         {"sort": "response", "parts": [{"part_kind": "text", "content": "Done."}]},
