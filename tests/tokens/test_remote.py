@@ -95,7 +95,7 @@ def test_what_has_no_endpoint_or_client_says_so() -> None:
     for provider in ("bedrock", "gemini"):
         with pytest.raises(ConfigurationError, match=f"for '{provider}' needs a client"):
             remote.protocol_for(provider)
-    with pytest.raises(ConfigurationError, match="no client of a provider"):
+    with pytest.raises(ConfigurationError, match="not a client of a provider"):
         RemoteCounter([object()])
 
 
