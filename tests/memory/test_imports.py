@@ -350,11 +350,12 @@ async def test_secrets_are_masked_as_on_any_write(tmp_path: Path) -> None:
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
     lambda inner: (
-        st.lists(inner)
+        st.lists(inner, max_size=5)
         | st.dictionaries(
             st.sampled_from("id memory text results relations observations name from to".split())
-            | st.text(),
+            | st.text(max_size=5),
             inner,
+            max_size=5,
         )
     ),
     max_leaves=20,
