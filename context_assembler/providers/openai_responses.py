@@ -702,10 +702,11 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     answered = {answered_id(i) for i in items if as_text(i.get("type")).endswith("_output")}
     names = openai.tool_names(request, NAME, NAME_RULE).own() if request is not None else {}
     parts = [part for item in items for part in _read_item(item, names, warnings, answered)]
+    cut_off = ("incomplete",) if status == "completed" else ("incomplete", "in_progress")
     unfinished = tuple(
         as_text(item.get("call_id")) or as_text(item.get("id"))
         for item in items
-        if item.get("status") == "incomplete" and as_text(item.get("type")).endswith("_call")
+        if item.get("status") in cut_off and as_text(item.get("type")).endswith("_call")
     )
     warnings += map(wire.say_unfinished, unfinished)
     if status == "failed":
@@ -737,7 +738,8 @@ def _join_events(events: Sequence[Item]) -> Item | None:
     """Return the response as far as it came; `None` if the events report none.
 
     Of what was not done when the stream broke off, text and calls of the client's are kept, as
-    `incomplete`; unfinished reasoning has no seal yet, and a server's tool no result.
+    `incomplete`; unfinished reasoning has no seal yet, and a server's tool no result. Some servers
+    end with an empty output: it is what was done before.
 
     Source:
         https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-28)
@@ -746,12 +748,13 @@ def _join_events(events: Sequence[Item]) -> Item | None:
     items: list[tuple[int, Item]] = []
     for event in events:
         kind, at = as_text(event.get("type")), wire.count_of(event.get("output_index"))
-        if kind in _FINAL_EVENTS:
-            return as_object(event.get("response"))
-        if event.get("object") == "response":  # the whole reply, after its stream
-            return event
+        told = event if event.get("object") == "response" else as_object(event.get("response"))
         if kind in _FIRST_EVENTS:
-            response = as_object(event.get("response"))
+            response = {**told, "status": "incomplete"}
+        elif told:  # the whole reply, with or after the last event
+            response = told
+            if told.get("output"):
+                return told
         elif kind == "response.output_item.added":
             items.append((at, {**as_object(event.get("item")), "status": "incomplete"}))
         elif kind == "response.output_item.done" or kind in _GROWING:
@@ -768,7 +771,7 @@ def _join_events(events: Sequence[Item]) -> Item | None:
             item["content"] = [{"type": "output_text", "text": text}]
         if item.get("status") != "incomplete" or item.get("type") in _CALLS or text:
             output.append(item)
-    return None if response is None else {**response, "status": "incomplete", "output": output}
+    return None if response is None else {**response, "output": output}
 
 
 def _find_item(items: Sequence[tuple[int, Item]], at: int, item_id: str) -> int:

@@ -220,7 +220,8 @@ async def test_an_end_without_output_takes_the_items_before_it(
     answer = await recorded(RESPONSES, [CREATED, *stream, end])
 
     assert [call.call_id for call in answer.tool_calls] == ["c1", "c2"]
-    assert answer.made_by is not None and answer.made_by.stop_reason == kind
+    assert answer.made_by is not None
+    assert answer.made_by.stop_reason == kind
 
 
 @pytest.mark.parametrize("status", ["cancelled", "incomplete", "failed"])
