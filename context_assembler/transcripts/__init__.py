@@ -4,22 +4,22 @@
 or more than one, is refused with the nearest formats named.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from context_assembler.errors import TranscriptError, UnknownOptionError
-from context_assembler.events import JsonObject, SessionEvent
+from context_assembler.events import SessionEvent
 from context_assembler.providers import PROVIDERS
 from context_assembler.providers.wire import as_object
 from context_assembler.texts import read_file
-from context_assembler.transcripts import claude_code, gemini_cli
 from context_assembler.transcripts.agents import AGENT_FORMATS
+from context_assembler.transcripts.claude_code import CLAUDE_CODE
 from context_assembler.transcripts.frameworks import FRAMEWORK_FORMATS
+from context_assembler.transcripts.gemini_cli import GEMINI_CLI
 from context_assembler.transcripts.messages import API_FORMATS
 from context_assembler.transcripts.source import (
     Format,
-    Issues,
     Parsed,
     Reading,
     ReadTranscript,
@@ -56,10 +56,7 @@ def read_transcript(
         TranscriptError: The source cannot be read as a transcript.
         UnknownOptionError: There is no format of that name.
     """
-    content, name = _content_of(source)
-    issues = Issues()
-    parsed = parse_source(content, name=name, issues=issues)
-    return _read(parsed, format, name, issues, partial)
+    return _read(_parse(source), format, partial=partial)
 
 
 def read_sessions(
@@ -74,22 +71,13 @@ def read_sessions(
         TranscriptError: The source, or one of its sessions, cannot be read.
         UnknownOptionError: There is no format of that name.
     """
-    content, name = _content_of(source)
-    issues = Issues()
-    parsed = parse_source(content, name=name, issues=issues)
-    sessions = split_sessions(parsed)
-    if not sessions:
-        return [(name, _read(parsed, format, name, issues, partial))]
-    return list(_each(sessions, format, name, partial))
-
-
-def _each(
-    sessions: Iterable[tuple[str, JsonObject]], format: str | None, name: str, partial: bool
-) -> Iterator[tuple[str, ReadTranscript]]:
-    for session_name, session in sessions:
-        issues, place = Issues(), f"{name}[{session_name}]"
-        parsed = parse_source(session, name=place, issues=issues)
-        yield session_name, _read(parsed, format, place, issues, partial)
+    parsed = _parse(source)
+    found = [
+        (own, parse_source(session, f"{parsed.name}[{own}]"))
+        for own, session in split_sessions(parsed)
+    ]
+    sessions = found or [(parsed.name, parsed)]
+    return [(own, _read(session, format, partial=partial)) for own, session in sessions]
 
 
 def write_transcript(events: Iterable[SessionEvent], *, format: str) -> str:
@@ -110,22 +98,20 @@ def detect_format(source: Any, *, name: str = "transcript") -> str:
     Raises:
         TranscriptError: It is in none of them, or is not JSON at all.
     """
-    return _detect(parse_source(source, name=name, issues=Issues()), name)
+    return _detect(parse_source(source, name))
 
 
-def _read(
-    parsed: Parsed, format: str | None, name: str, issues: Issues, partial: bool
-) -> ReadTranscript:
-    known = format or _detect(parsed, name)
+def _read(parsed: Parsed, format: str | None, *, partial: bool) -> ReadTranscript:
+    known = format or _detect(parsed)
     if known not in FORMATS:
         raise UnknownOptionError(known, kind="transcript format", known=FORMATS)
-    reading = Reading(FORMATS[known].rows(parsed), name, known, issues)
+    reading = Reading(FORMATS[known].rows(parsed), parsed, known)
     FORMATS[known].read(reading)
     strays = FORMATS[known].strays(parsed) if format is None else ()
     return reading.finish(strays, partial=partial)
 
 
-def _detect(parsed: Parsed, name: str) -> str:
+def _detect(parsed: Parsed) -> str:
     shown = [known for known, row in FORMATS.items() if row.is_shown(parsed)]
     strays = {known: FORMATS[known].strays(parsed) for known in shown}
     found = [known for known in shown if not any(map(_is_somebodys, strays[known]))]
@@ -136,10 +122,10 @@ def _detect(parsed: Parsed, name: str) -> str:
         empty = {"contents": "gemini", "messages": "anthropic"}
         return next((empty[key] for key in as_object(document)), "openai_chat")
     if len(split_sessions(parsed)) > 1:
-        remedy = "Read it with read_sessions()."
-        raise TranscriptError(source=name, reason="it holds several sessions", remedy=remedy)
+        reason, remedy = "it holds several sessions", "Read it with read_sessions()."
+        raise TranscriptError(source=parsed.name, reason=reason, remedy=remedy)
     raise TranscriptError(
-        source=name,
+        source=parsed.name,
         reason=f"its format is {'not clear' if found else 'unknown'}{_nearest(parsed, found or shown)}",
         remedy=f"Name it with format= (import --format). Known formats: {', '.join(FORMATS)}.",
     )
@@ -159,22 +145,23 @@ def _nearest(parsed: Parsed, shown: list[str]) -> str:
     return f"; nearest: {', '.join(told)}" if told else ""
 
 
-def _content_of(source: Any) -> tuple[Any, str]:
+def _parse(source: Any) -> Parsed:
     if not isinstance(source, Path):
-        return source, "transcript"
+        return parse_source(source, "transcript")
     try:
-        return read_file(source)[0], source.name
+        content = read_file(source)[0]
     except OSError as error:
         raise TranscriptError(
             source=str(source),
             reason=f"the file cannot be read ({error.strerror})",
             remedy="Check the path and the file's permissions.",
         ) from error
+    return parse_source(content, source.name)
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "claude_code": claude_code.FORMAT,
-    "gemini_cli": gemini_cli.FORMAT,
+    **CLAUDE_CODE,
+    **GEMINI_CLI,
     **AGENT_FORMATS,
     **FRAMEWORK_FORMATS,
     **API_FORMATS,

@@ -8,7 +8,6 @@ Source:
 """
 
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import Final
 
 from context_assembler.events import Body, Json, JsonObject
@@ -16,7 +15,7 @@ from context_assembler.providers import openai_responses
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, without_nulls
 from context_assembler.transcripts.messages import API_FORMATS
 from context_assembler.transcripts.pieces import Builder, Fields, made_by, program, protocol_of
-from context_assembler.transcripts.source import Row
+from context_assembler.transcripts.source import walk_back
 
 # ---- Codex ----
 
@@ -33,23 +32,24 @@ def _is_codex(row: JsonObject) -> bool:
 
 def _read_codex(builder: Builder) -> None:
     """Read a rollout into what Codex itself would resume; what a compaction replaced is covered."""
-    model: Json = ""
+    events, model = builder.reading.events, ""
     reply: Body = {}  # the one that goes on
-    asked: list[Fields] = []  # for compactions that keep nothing but what users said
+    asked: list[tuple[int, Fields]] = []  # what the user said, and the events before it
     known: dict[str, JsonObject] = {}  # items by id, for compactions that name them
     for row in builder.rows():
         kind, payload = as_text(row.get("type")), as_object(row.get("payload"))
         inner = as_text(payload.get("type"))
         if kind == "response_item" and inner != "ghost_snapshot":
-            asked += [payload] if _is_asked(payload) else []
+            asked += [(len(events), payload)] if _is_asked(payload) else []
             known[as_text(payload.get("id"))] = payload
             reply = _add_item(builder, without_nulls(payload), row, model, reply)
         elif kind == "compacted":
             kept = objects_in(payload.get("replacement_history"))
             for entry in objects_in(payload.get("replacement_history_entries")):
                 kept.append(as_object(entry.get("item", known.get(as_text(entry.get("item_id"))))))
-            if "replacement_history" not in payload and not kept:
-                kept = [*_newest(asked), {"role": "user", "content": payload.get("message")}]
+            if "replacement_history" not in payload and not kept:  # as older versions wrote it
+                summary = {"role": "user", "content": payload.get("message")}
+                kept = [*(item for _, item in asked), summary]
             reply = {}
             if any(map(openai_responses.is_sealed_compaction, kept)):  # for OpenAI alone to open
                 opaque = {"type": "opaque", "provider": openai_responses.NAME}
@@ -70,10 +70,14 @@ def _read_codex(builder: Builder) -> None:
             builder.reading.use(builder.row)
             model = payload.get("model") or model
         elif kind in _CODEX:
-            if inner == "thread_rolled_back":
-                _roll_back(builder, payload.get("num_turns"))
+            turns = payload.get("num_turns") if inner == "thread_rolled_back" else None
+            if isinstance(turns, int) and turns > 0 and asked:
+                del events[asked[-turns:][0][0] :], asked[-turns:]
+                builder.reading.issues.count(
+                    "rollbacks", "took turns back; left out", builder.row.line
+                )
             usage = as_object(as_object(payload.get("info")).get("last_token_usage"))
-            spoken = [body for _, body, _ in builder.reading.events[-9:] if "made_by" in body]
+            spoken = [body for _, body, *_ in events[-9:] if "made_by" in body]
             if usage and spoken and "usage" not in spoken[-1]["made_by"]:
                 spoken[-1]["made_by"] = made_by(openai_responses.NAME, model, usage)
                 reply = {}
@@ -98,34 +102,10 @@ def _add_item(
     return reply
 
 
-def _newest(asked: list[Fields]) -> list[Fields]:
-    """Return the newest turns of the user, of about 20,000 tokens, as Codex keeps them.
-
-    Source:
-        openai/codex, core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS (read 2026-11-30)
-    """
-    sizes = list(accumulate(len(f"{item.get('content')}") for item in reversed(asked)))
-    return asked[len(asked) - sum(size <= 80_000 for size in sizes) :]
-
-
 def _is_asked(item: JsonObject) -> bool:
     """Whether an item is a turn of the user, not context that the client adds in its name."""
     texts = [as_text(piece.get("text")) for piece in objects_in(item.get("content"))]
     return item.get("role") == "user" and not any(text.startswith(_INJECTED) for text in texts)
-
-
-def _roll_back(builder: Builder, turns: Json) -> None:
-    """Take the newest turns of the user back, and all that followed them."""
-    events = builder.reading.events
-    starts = [
-        at
-        for at, (event_type, body, _) in enumerate(events)
-        if event_type == "user"
-        and not any(as_text(part.get("text")).startswith(_INJECTED) for part in body["parts"])
-    ]
-    if isinstance(turns, int) and turns > 0 and starts:
-        del events[starts[-turns:][0] :]
-        builder.reading.issues.count("rollbacks", "took turns back; left out", builder.row.line)
 
 
 # ---- pi and OpenClaw ----
@@ -147,7 +127,8 @@ def _is_pi(row: JsonObject) -> bool:
 def _read_pi(builder: Builder) -> None:
     """Read the branch that ends at the last entry; a compaction leaves what it kept."""
     rows, events = builder.reading.rows, builder.reading.events
-    chain = _chain_of(rows)
+    links = [(as_text(r.fields.get("id")), r.fields.get("parentId", "")) for r in rows]
+    chain = {at for at, _ in walk_back(links, len(rows) - 1)}
     places: dict[str, int] = {}  # entries → events before them
     for entry in builder.rows():
         kind, own_id = as_text(entry.pop("type", None)), as_text(entry.get("id"))
@@ -169,19 +150,6 @@ def _read_pi(builder: Builder) -> None:
             _say_pi(builder, {**about, **as_object(entry.get("message")), "id": own_id})
         else:
             builder.leave(f"entries of type {kind}", "are the client's own")
-
-
-def _chain_of(rows: tuple[Row, ...]) -> set[int]:
-    """Return the places of the entries from the last one to the first; damage ends no chain."""
-    places = {as_text(row.fields.get("id")): row.at for row in rows}
-    chain = set[int]()
-    at = len(rows) - 1
-    while at >= 0:
-        chain.add(at)
-        parent = rows[at].fields.get("parentId", "")
-        found = -1 if parent is None else places.get(as_text(parent), at - 1)
-        at = min(found, at - 1)
-    return chain
 
 
 def _say_pi(builder: Builder, message: Fields) -> None:
@@ -217,8 +185,6 @@ def _read_goose(builder: Builder) -> None:
     about = without_nulls({"model": model, "provider": head.get("provider_name")})
     for message in builder.rows():
         shown = as_object(message.get("metadata"))
-        told = as_object(shown.get("inference"))
-        told = {"model": told.get("requestedModel"), "provider": told.get("provider")}
         is_hidden = shown.get("agentVisible") is False
         if "role" not in message and "content" not in message:
             builder.reading.use(builder.row)
@@ -228,7 +194,7 @@ def _read_goose(builder: Builder) -> None:
             hidden = 0
         else:
             role, content = message.pop("role", None), message.pop("content", None)
-            builder.say(message | about | without_nulls(told), role, content)
+            builder.say(message | about, role, content)
             hidden = len(builder.reading.events) if is_hidden else hidden
 
 
@@ -259,27 +225,16 @@ def _flat_goose(piece: Fields) -> Iterator[Json]:
 
 
 def _is_opencode(row: JsonObject) -> bool:
-    """Whether a row is a message of an export, or a file of the storage: a message or a part."""
-    info = as_object(row.get("info"))
-    is_exported = info.get("role") in ("user", "assistant") and isinstance(row.get("parts"), list)
-    is_part = "messageID" in row and "type" in row
-    return is_exported or ("sessionID" in row and ("role" in row or is_part))
+    is_said = as_object(row.get("info")).get("role") in ("user", "assistant")
+    return is_said and isinstance(row.get("parts"), list)
 
 
 def _read_opencode(builder: Builder) -> None:
     """Read an export; the summary of a compaction covers what stood before it, but for the tail."""
     places: dict[str, int] = {}  # messages → events before them
     cuts: dict[str, int] = {}  # messages that ask for a compaction → the last event that it covers
-    stored: dict[str, list[JsonObject]] = {}
-    for row in builder.reading.rows:
-        if "messageID" in row.fields:
-            stored.setdefault(as_text(row.fields["messageID"]), []).append(row.fields)
-            builder.reading.use(row)
     for message in builder.rows():
-        if "messageID" in message:
-            continue
-        info = without_nulls(as_object(message.get("info", message)))
-        pieces = message.get("parts", stored.get(as_text(info.get("id"))))
+        info, pieces = without_nulls(as_object(message.get("info"))), message.get("parts")
         info["created"] = as_object(info.pop("time", None)).get("created")
         info |= as_object(info.pop("model", None))
         own_id, parent = as_text(info.get("id")), as_text(info.get("parentID"))

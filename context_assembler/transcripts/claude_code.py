@@ -8,58 +8,43 @@ before it, counted from 1: import such a transcript into a new session.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
-from typing import Final, NamedTuple
+from typing import Final
 
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
 from context_assembler.history.repair import settle_call
 from context_assembler.providers import anthropic
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
-from context_assembler.transcripts.source import Format, Issues, Reading, Row
+from context_assembler.providers.gemini import snake_key
+from context_assembler.providers.wire import (
+    Note,
+    as_list,
+    as_object,
+    as_text,
+    objects_in,
+    text_part,
+)
+from context_assembler.transcripts.pieces import Builder, program
+from context_assembler.transcripts.source import Issues, Reading, Row, walk_back
 from context_assembler.transcripts.writing import dump_json_text, wire_for
 
 METADATA: Final = "claude_code"
 _SAID: Final = ("user", "assistant")
 _ROW_FIELDS: Final = ("uuid", "parentUuid", "sessionId", "session_id", "leafUuid", "snapshot")
-_ROW_TYPES: Final = (
-    *_SAID,
-    *("summary", "system", "attachment", "progress", "file-history-snapshot"),
-)
-# Fields that describe the session as a whole, by the name they get.
-_SESSION: Final = {
-    "sessionId": "session_id",
-    "session_id": "session_id",
-    "cwd": "cwd",
-    "version": "version",
-    "gitBranch": "git_branch",
-    "agentId": "agent_id",
-}
+_MARKS: Final = (*_SAID, "summary", "system", "attachment", "progress", "file-history-snapshot")
+_SESSION: Final = "sessionId session_id cwd version gitBranch agentId".split()  # describe the whole
 _READ: Final = frozenset(
     "type subtype message uuid parentUuid logicalParentUuid timestamp isSidechain userType slug "
     "entrypoint sourceToolAssistantUUID toolUseResult attachment content level parent_tool_use_id".split()
 ).union(_SESSION)
+_OF_REPLIES: Final = "content id type model stop_reason usage container".split()
 _READ_OF_MESSAGES: Final = frozenset("role content id type model stop_reason usage".split())
 _TITLES: Final = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-_DISPLAY_ONLY: Final = "are shown by the client, not sent to the model; left out"
-_REASONS: Final[Mapping[str, str]] = {
-    "file-history-snapshot": "are backups of the client's; left out",
-    "progress": _DISPLAY_ONLY,
-    "system:turn_duration": _DISPLAY_ONLY,
-    "system:stop_hook_summary": _DISPLAY_ONLY,
-    "system:away_summary": _DISPLAY_ONLY,
-    "system:bridge_status": _DISPLAY_ONLY,
-    "system:init": "name what the client offered; left out",
-    "result": "sum up the run; its last reply has a row of its own; left out",
-    "stream_event": "are pieces of replies that have rows of their own; left out",
-    "queue-operation": "name what waited; what was sent has rows of its own; left out",
-    "last-prompt": "repeat what other rows say; left out",
-}
 # Rows that the client sends to the model in the user's place: origin, and the fields that hold a
 # title and what is said.
 _TEXTS: Final = {
-    "system:local_command": ("user", "", "content"),
-    "attachment:queued_command": ("user", "", "prompt"),
+    "system:local_command": ("", "", "content"),
+    "attachment:queued_command": ("", "", "prompt"),
     "attachment:file": ("file", "filename", "content"),
     "attachment:directory": ("file", "path", "content"),
     "attachment:edited_text_file": ("file", "filename", "snippet"),
@@ -67,11 +52,8 @@ _TEXTS: Final = {
 }
 
 
-class _Row(NamedTuple):
-    """One row and its fields."""
-
-    row: Row
-    fields: JsonObject
+class _Row(Row):
+    """A row by what it says about itself."""
 
     @property
     def kind(self) -> str:
@@ -86,8 +68,7 @@ class _Row(NamedTuple):
 
     @property
     def uuid(self) -> str:
-        found = self.fields.get("uuid")
-        return found if isinstance(found, str) else ""
+        return as_text(self.fields.get("uuid"))
 
     @property
     def message(self) -> JsonObject:
@@ -101,52 +82,50 @@ class _Row(NamedTuple):
     @property
     def reply_id(self) -> str:
         """The id that the rows of one reply share."""
-        found = self.message.get("id") if self.fields.get("type") == "assistant" else None
-        return found if isinstance(found, str) else ""
+        return as_text(self.message.get("id")) if self.fields.get("type") == "assistant" else ""
 
     def ids_in(self, block_type: str, field: str) -> set[str]:
         """Return the ids that blocks of one type carry in a field."""
         blocks = objects_in(self.message.get("content"))
-        found = (block.get(field) for block in blocks if block.get("type") == block_type)
-        return {call_id for call_id in found if isinstance(call_id, str)}
+        found = (as_text(one.get(field)) for one in blocks if one.get("type") == block_type)
+        return set(filter(None, found))
 
 
 def _is_row(fields: JsonObject) -> bool:
     return isinstance(fields.get("type"), str) and any(name in fields for name in _ROW_FIELDS)
 
 
-def _read(reading: Reading) -> None:
+def _read(builder: Builder) -> None:
     """Read the events of the active branch and what describes the session.
 
     Events keep the `uuid` of their first row as id. A file that holds nothing but the rows of a
     sub-agent is read as that agent's session.
     """
+    reading = builder.reading
     rows: dict[str, _Row] = {}
     parent: str | None = None
     for one in reading.rows:
-        fields = one.fields
-        if not _is_row(fields):
+        row = _Row(*one)
+        if not _is_row(row.fields):
             continue
-        if "session_id" in fields and "parentUuid" not in fields:  # stream-json: rows in order
-            is_side = fields.get("parent_tool_use_id") is not None
-            fields = {**fields, "parentUuid": parent, "isSidechain": is_side}
-            parent = parent if is_side else _Row(one, fields).uuid or parent
-        row = _Row(one, fields)
+        if "session_id" in row.fields and "parentUuid" not in row.fields:  # stream-json: in order
+            is_side = row.fields.get("parent_tool_use_id") is not None
+            linked = {**row.fields, "parentUuid": parent, "isSidechain": is_side}
+            row = row._replace(fields=linked)
+            parent = parent if is_side else row.uuid or parent
         if row.uuid in rows:
-            reading.leave(one, "repeated rows", "have the uuid of an earlier row; left out")
+            reading.leave(row, "repeated rows", "have the uuid of an earlier row; left out")
         else:
-            rows[row.uuid or f"#{one.at}"] = row
-    kept = list(rows.values())
-    if any(row.is_said and row.fields.get("isSidechain") is not True for row in kept):
-        for row in kept:
+            rows[row.uuid or f"#{row.at}"] = row
+    kept = [row for row in rows.values() if row.fields.get("isSidechain") is not True]
+    if any(row.is_said for row in kept):
+        for row in rows.values():
             if row.fields.get("isSidechain") is True:
                 reason = "are sessions of their own; read their own files"
-                reading.leave(row.row, "rows of sub-agents", reason)
-        kept = [row for row in kept if row.fields.get("isSidechain") is not True]
-    builder = _Builder(reading)
-    for row in _active(kept, reading):
-        builder.add(row)
-    builder.finish()
+                reading.leave(row, "rows of sub-agents", reason)
+    else:
+        kept = [*rows.values()]
+    _add_rows(builder, _active(kept, reading))
 
 
 def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
@@ -154,7 +133,7 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
 
     Rows that belong to no branch, such as titles, are among them.
     """
-    chain = set(_chain(rows, reading.issues))
+    chain = _chain(rows, reading.issues)
     replies = {row.reply_id for row in rows if row.uuid in chain and row.reply_id}
     chain |= {row.uuid for row in rows if row.uuid and row.reply_id in replies}
     on_chain = [row for row in rows if row.uuid in chain]
@@ -175,7 +154,7 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
             yield row
         elif row.is_said or row.kind in _TEXTS:
             reason = "were edited away or cleared; left out"
-            reading.leave(row.row, "rows of abandoned branches", reason)
+            reading.leave(row, "rows of abandoned branches", reason)
         else:
             _leave(row, reading)
 
@@ -183,161 +162,108 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
 def _leave(row: _Row, reading: Reading) -> None:
     """List a row that says nothing to the model; one that should is damaged."""
     if row.fields["type"] not in _SAID:
-        reason = _REASONS.get(row.kind, "have no place in a session; left out")
-        reading.leave(row.row, f"rows of type {row.kind}", reason)
+        reading.leave(row, f"rows of type {row.kind}", "are the client's own; left out")
 
 
-def _chain(rows: list[_Row], issues: Issues) -> Iterator[str]:
-    """Yield the ids from the last message back to where the conversation began."""
-    places = {row.uuid: place for place, row in enumerate(rows) if row.uuid}
-    place = next(
-        (at for at in range(len(rows) - 1, -1, -1) if rows[at].is_said and rows[at].uuid), None
-    )
-    while place is not None:
-        row = rows[place]
-        yield row.uuid
-        parent = row.fields.get("parentUuid") or row.fields.get("logicalParentUuid")
-        if parent is None:
-            return
-        found = places.get(parent) if isinstance(parent, str) else None
-        if found is None or found >= place:
-            # The parent's line is damaged or missing: what stands before it is the conversation.
-            found = next((at for at in range(place - 1, -1, -1) if rows[at].uuid), None)
-            if found is not None:
-                reason = "names no earlier row; the row before is taken for it"
-                issues.note(f"{row.kind}.parentUuid", reason, row.row.line)
-        place = found
+def _chain(rows: list[_Row], issues: Issues) -> set[str]:
+    """Return the ids from the last message back to where the conversation began."""
+    named = [row for row in rows if row.uuid]
+    parents = (r.fields.get("parentUuid") or r.fields.get("logicalParentUuid") for r in named)
+    links = [(row.uuid, parent) for row, parent in zip(named, parents, strict=True)]
+    chain = set[str]()
+    last = max((at for at, row in enumerate(named) if row.is_said), default=-1)
+    for at, is_linked in walk_back(links, last):
+        chain.add(named[at].uuid)
+        if at and not is_linked:
+            reason = "names no earlier row; the row before is taken for it"
+            issues.note(f"{named[at].kind}.parentUuid", reason, named[at].line)
+    return chain
 
 
-class _Builder:
-    """Turns rows, in their order, into events."""
-
-    def __init__(self, reading: Reading) -> None:
-        self.session = reading.metadata
-        self._reading = reading
-        self._issues = reading.issues
-        self._events = reading.events
-        self._replies: dict[str, int] = {}
-        self._places: dict[str, int] = {}
-        self._boundary: _Row | None = None
-
-    def add(self, row: _Row) -> None:
-        for field, name in _SESSION.items():
-            if row.fields.get(field):
-                self.session[name] = row.fields[field]
-        if not row.is_said:
-            self._add_other(row)
-        elif row.fields["type"] == "assistant":
-            self._add_reply(row)
-        elif row.fields.get("isCompactSummary"):
-            self._add_summary(row)
-        else:
-            self._add_user(row)
-
-    def finish(self) -> None:
-        if self._boundary is not None:
-            reason = "has no summary after it; nothing was compacted"
-            self._reading.leave(self._boundary.row, self._boundary.kind, reason)
-
-    def _note(self, row: _Row) -> Callable[[str, str], None]:
-        return lambda where, what: self._issues.note(f"{row.kind}.{where}", what, row.row.line)
-
-    def _read(self, row: _Row) -> list[tuple[str, Body]]:
-        """Return the events that the provider's file reads from a row's message."""
-        read = ("content", "id", "type", "model", "stop_reason", "usage", "container")
-        message = {key: row.message[key] for key in read if key in row.message}
-        message["role"] = row.fields["type"]
-        return list(anthropic.read_messages([message], self._note(row)))
-
-    def _add_reply(self, row: _Row) -> None:
-        if row.fields.get("isApiErrorMessage"):
-            text = _plain(row.message.get("content"))
-            reason = f"reports a failed call, not a reply ({text:.60}); left out"
-            self._reading.leave(row.row, row.kind, reason)
-            return
-        [(_, read)] = self._read(row) or [("assistant", {"parts": []})]
-        parts, made_by = read["parts"], read.get("made_by")
-        place = self._replies.get(row.reply_id)
-        if place is None:
-            body: Body = {"parts": parts} | ({"made_by": made_by} if made_by else {})
-            self._append(row, "assistant", body)
-            if row.reply_id:
-                self._replies[row.reply_id] = len(self._events) - 1
-            return
-        # Each row repeats the reply's head; the last one has its final figures.
-        body = self._events[place][1]
-        body["parts"] += parts
-        if made_by:
-            body["made_by"] = {**body.get("made_by", {}), **made_by}
-        if metadata := _metadata(row):
-            kept = body.setdefault("metadata", {}).setdefault(METADATA, {})
-            kept.update(metadata)
-        self._places.setdefault(row.uuid, place)
-        self._reading.use(row.row)
-
-    def _add_user(self, row: _Row) -> None:
-        if row.fields.get("toolUseResult") is not None:
-            reason = "repeats results for display; the results are kept"
-            self._issues.count("toolUseResult", reason, row.row.line)
-        for event_type, body in self._read(row):
-            if event_type == "user" and row.fields.get("isMeta"):
-                body["origin"] = "developer"
-            body.pop("metadata", None)
-            self._append(row, event_type, body)
-
-    def _add_summary(self, row: _Row) -> None:
-        boundary, self._boundary = self._boundary, None
-        parts = [{"type": "text", "text": _plain(row.message.get("content"))}]
-        if not self._events:  # what it covers is in another file: nothing here to replace
-            self._append(row, "user", {"parts": parts})
-            return
-        covers: dict[str, Json] = {"first_seq": 1, "last_seq": len(self._events)}
-        if kept := self._kept_ids(boundary):
-            covers["excluded_ids"] = kept
-        body: Body = {"parts": parts, "covers": covers, "origin": "model"}
-        self._append(row, "compaction", body, first=boundary)
-
-    def _kept_ids(self, boundary: _Row | None) -> list[str]:
-        """Return the ids of the newest events, if the compaction left them active."""
-        if boundary is None:
-            return []
-        segment = as_object(
-            as_object(boundary.fields.get("compactMetadata")).get("preservedSegment")
-        )
-        head, tail = (self._places.get(str(segment.get(end))) for end in ("headUuid", "tailUuid"))
-        if head is None or tail is None:
-            return []
-        return [str(about["id"]) for _, _, about in self._events[head : tail + 1]]
-
-    def _add_other(self, row: _Row) -> None:
-        kind = row.kind
+def _add_rows(builder: Builder, rows: Iterable[_Row]) -> None:
+    """Turn rows, in their order, into events."""
+    reading, events = builder.reading, builder.reading.events
+    replies: dict[str, int] = {}  # ids of replies → their events
+    places: dict[str, int] = {}  # ids of rows → their first events
+    boundary: _Row | None = None
+    for row in rows:
+        builder.row, kind, place = row, row.kind, replies.get(row.reply_id, len(events))
+        told = {snake_key(name): row.fields[name] for name in _SESSION if row.fields.get(name)}
+        reading.metadata |= told
+        about = {"id": row.uuid, "timestamp": row.fields.get("timestamp")}
+        unread = _metadata(row)
+        kept: Body = {"metadata": {METADATA: unread}} if unread else {}
         if kind == "system:compact_boundary":
-            self._boundary = row
-            self._reading.use(row.row)
-        elif kind in _TEXTS and (content := _said(row)):
-            read = anthropic.read_messages([{"role": "user", "content": content}], self._note(row))
-            for event_type, body in read:
-                if (origin := _TEXTS[kind][0]) != "user":
-                    body["origin"] = origin
-                self._append(row, event_type, body)
+            boundary = row
+            reading.use(row)
         elif kind in _TITLES and row.fields.get(_TITLES[kind]):
-            self.session["title"] = row.fields[_TITLES[kind]]
-            self._reading.use(row.row)
+            reading.metadata["title"] = row.fields[_TITLES[kind]]
+            reading.use(row)
+        elif row.is_said and row.fields.get("isApiErrorMessage"):
+            text = _plain(row.message.get("content"))
+            builder.leave(kind, f"reports a failed call, not a reply ({text:.60})")
+        elif row.is_said and row.fields.get("isCompactSummary"):
+            about["id"] = boundary.uuid if boundary and events else row.uuid
+            ids = _kept_ids(boundary, places, reading)
+            summary = text_part(_plain(row.message.get("content")))
+            builder.compact([summary], about, excluded_ids=ids, **kept)
+            boundary = None
         else:
-            _leave(row, self._reading)
+            said = _events_of(row, builder.note)
+            for event_type, body in said:
+                if place < len(events) and row.reply_id:
+                    _go_on(events[place][1], body | kept)
+                    reading.use(row)
+                else:
+                    builder.append(event_type, body | kept, about)
+            if not said:
+                _leave(row, reading)
+            if row.reply_id:
+                replies[row.reply_id] = place
+            if row.fields.get("toolUseResult") is not None:
+                reason = "repeats results for display; the results are kept"
+                reading.issues.count("toolUseResult", reason, row.line)
+        if place < len(events):
+            places.setdefault(row.uuid, place)
+    if boundary is not None:
+        reading.leave(boundary, boundary.kind, "has no summary after it; nothing was compacted")
 
-    def _append(self, row: _Row, event_type: str, body: Body, *, first: _Row | None = None) -> None:
-        event_id = (first or row).uuid
-        copies = sum(
-            str(about["id"]).partition("#")[0] == event_id for _, _, about in self._events[-20:]
-        )
-        if event_id and copies:
-            event_id = f"{event_id}#{copies + 1}"
-        if metadata := _metadata(row):
-            body["metadata"] = {**body.get("metadata", {}), METADATA: metadata}
-        self._places.setdefault(row.uuid, len(self._events))
-        created_at = row.fields.get("timestamp")
-        self._reading.add(row.row, event_type, body, id=event_id, created_at=created_at)
+
+def _events_of(row: _Row, note: Note) -> list[tuple[str, Body]]:
+    """Return what a row says: a message, or what the client sends in the user's place."""
+    if row.is_said:
+        message = {key: row.message[key] for key in _OF_REPLIES if key in row.message}
+        message["role"], origin = row.fields["type"], "developer" * bool(row.fields.get("isMeta"))
+    elif row.kind in _TEXTS and (content := _said(row)):
+        message, origin = {"role": "user", "content": content}, _TEXTS[row.kind][0]
+    else:
+        return []
+    events = anthropic.read_messages([message], note)
+    for event_type, body in events:
+        body.pop("metadata", None)
+        if event_type == "user" and origin:
+            body["origin"] = origin
+    return events
+
+
+def _go_on(reply: Body, body: Body) -> None:
+    """Add a row to its reply. Each repeats the reply's head; the last one has its final figures."""
+    reply["parts"] += body["parts"]
+    if "made_by" in body:
+        reply["made_by"] = {**reply.get("made_by", {}), **body["made_by"]}
+    if "metadata" in body:
+        kept = reply.get("metadata", {}).get(METADATA, {})
+        reply["metadata"] = {METADATA: {**kept, **body["metadata"][METADATA]}}
+
+
+def _kept_ids(boundary: _Row | None, places: Mapping[str, int], reading: Reading) -> list[str]:
+    """Return the ids of the newest events, if the compaction left them active."""
+    about = as_object(boundary.fields.get("compactMetadata")) if boundary else {}
+    segment = as_object(about.get("preservedSegment"))
+    head, tail = (places.get(str(segment.get(end))) for end in ("headUuid", "tailUuid"))
+    if head is None or tail is None:
+        return []
+    return [event_id for _, _, event_id, _ in reading.events[head : tail + 1]]
 
 
 def _metadata(row: _Row) -> dict[str, Json]:
@@ -482,8 +408,11 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _marks(row: JsonObject) -> bool:
-    return row["type"] in _ROW_TYPES
-
-
-FORMAT: Final = Format(_is_row, _marks, _read, write=write_rows)
+CLAUDE_CODE: Final = program(
+    METADATA,
+    _is_row,
+    _read,
+    keys="",
+    marks=lambda row: row["type"] in _MARKS,
+    write=write_rows,
+)

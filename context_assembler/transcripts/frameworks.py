@@ -13,6 +13,7 @@ from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, without_nulls
 from context_assembler.transcripts.messages import tools_of
 from context_assembler.transcripts.pieces import Builder, Fields, by_name, pop, program, protocol_of
+from context_assembler.transcripts.source import listed
 
 # ---- pydantic-ai ----
 
@@ -54,9 +55,9 @@ def _flat_pydantic(part: Fields) -> Iterator[Json]:
     for name in ("timestamp", "identifier", "force_download", "tool_kind", "content_file_digests"):
         part.pop(name, None)
     part = without_nulls({"signature": signature, **part, "type": kind})
-    listed = as_list(content) or [content]
+    held = listed(content or None)
     if kind in ("user-prompt", "file"):
-        for one in listed:
+        for one in held:
             own = without_nulls(as_object(one))
             yield from _flat_pydantic(own) if own else [one]
     elif kind == "retry-prompt" and "tool_name" in part:
@@ -64,7 +65,7 @@ def _flat_pydantic(part: Fields) -> Iterator[Json]:
     elif kind in ("retry-prompt", "retry-feedback"):
         yield content if isinstance(content, str) else f"{content}"
     elif kind in ("tool-return", "builtin-tool-return"):
-        if any(as_object(one).get("kind") in _FILES for one in listed):
+        if any(as_object(one).get("kind") in _FILES for one in held):
             part["parts"] = part.pop("content")
         yield part
         yield from [{"type": "step-start"}] if kind != "tool-return" else ()
@@ -123,8 +124,7 @@ def _langchain_reply(message: Fields, content: Json) -> list[Json]:
     calls += objects_in(message.pop("invalid_tool_calls", None))
     message |= {"additional_kwargs": more} if more else {}
     ids = [call.get("id") for call in calls]
-    listed = [*as_list(content)] if isinstance(content, list) else [content or ""]
-    said = [one for one in listed if _id_of_call(as_object(one)) not in ids]
+    said = [one for one in listed(content or "") if _id_of_call(as_object(one)) not in ids]
     asked = [{**call, "type": "tool_call", "error": None} for call in calls]
     return [*([{"type": "thinking", "text": thought}] if thought else []), *said, *asked]
 
@@ -159,7 +159,7 @@ _SIGNED: Final = by_name(
 def _is_vercel(row: JsonObject) -> bool:
     """Whether a message is a UI message, or a model message; plain ones are anybody's."""
     held, content = row.get("parts"), row.get("content")
-    is_said = row.get("role") in ("system", "user", "assistant", "tool", "data")
+    is_said = row.get("role") in ("system", "user", "assistant", "tool")
     if not is_said or row.keys() & {"tool_calls", "info", "type", "created"}:
         return False
     if held is not None or "toolInvocations" in row:
@@ -189,15 +189,8 @@ def _marks_vercel(row: JsonObject) -> bool:
 def _read_vercel(builder: Builder) -> None:
     for message in builder.rows():
         role, content = message.pop("role", None), message.pop("content", None)
-        calls = [{"toolInvocation": call} for call in as_list(message.pop("toolInvocations", None))]
-        listed = [*as_list(content)] if isinstance(content, list) else [content]
-        pieces = message.pop("parts", [*listed, *calls])
-        shown = objects_in(message.pop("experimental_attachments", None))
-        pieces = [*as_list(pieces), *({**one, "type": "file"} for one in shown)]
-        if role == "data":
-            builder.leave("messages of role data", "are the client's own")
-        else:
-            builder.say(message, role, pieces)
+        calls = as_list(message.pop("toolInvocations", None))
+        builder.say(message, role, message.pop("parts", [*listed(content), *calls]))
 
 
 def _flat_vercel(part: Fields) -> Iterator[Json]:
@@ -227,9 +220,6 @@ def _flat_vercel(part: Fields) -> Iterator[Json]:
         if state in ("output-available", "output-error", "output-denied", "result"):
             failed = state in ("output-error", "output-denied")
             yield {"type": "tool-result", **about, "output": pop(part, "output"), "isError": failed}
-    elif details := objects_in(part.pop("details", None)):  # of version 4, for Claude
-        for one in details:
-            yield {**one, "type": "thinking", "vendor": "anthropic"}
     else:
         held = part.pop("image", part.get("data"))
         inner = as_object(held)
@@ -250,16 +240,16 @@ def _read_llama(builder: Builder) -> None:
     for message in builder.rows():
         role, more = message.pop("role", None), as_object(message.pop("additional_kwargs", {}))
         content = message.pop("blocks", message.pop("content", None))
-        listed = [*as_list(content)] if isinstance(content, list) else [content]
+        pieces = listed(content)
         if role in ("tool", "function"):
             told = {key: more.pop(key, "") for key in ("tool_call_id", "name")}
-            listed = [{"type": "tool-result", **told, "parts": listed}]
-        known = [one.get("tool_call_id") for one in objects_in(listed)]
+            pieces = [{"type": "tool-result", **told, "parts": pieces}]
+        known = [one.get("tool_call_id") for one in objects_in(pieces)]
         for call in objects_in(more.pop("tool_calls", None)):
             if call.get("id") not in known:
                 asked = as_object(call.get("function"))
-                listed.append({"type": "tool_call", **asked, "id": call.get("id")})
-        builder.say(message | more, role, listed)
+                pieces.append({"type": "tool_call", **asked, "id": call.get("id")})
+        builder.say(message | more, role, pieces)
 
 
 # By a field of its: blocks that were dumped without their defaults do not say their type.
@@ -294,9 +284,9 @@ def _is_bedrock(row: JsonObject) -> bool:
 
 def _read_bedrock(builder: Builder) -> None:
     head = builder.reading.head
-    specs = objects_in(as_object(head.get("toolConfig")).get("tools"))
-    listed = [as_object(one["toolSpec"]) for one in specs if "toolSpec" in one]
-    own = [{**one, "inputSchema": as_object(one.get("inputSchema")).get("json")} for one in listed]
+    given = objects_in(as_object(head.get("toolConfig")).get("tools"))
+    specs = [as_object(one["toolSpec"]) for one in given if "toolSpec" in one]
+    own = [{**one, "inputSchema": as_object(one.get("inputSchema")).get("json")} for one in specs]
     builder.reading.tools = tools_of({"tools": own}, builder.note)
     if system := builder.pieces(head.get("system")):
         builder.append("system", {"parts": system}, {})
@@ -311,11 +301,8 @@ def _flat_bedrock(block: Fields) -> Iterator[Json]:
     for kind, held in block.items():
         inner = dict(as_object(held))
         source, told = as_object(inner.pop("source", None)), as_object(inner.get("text"))
-        if "type" in block:
-            yield block
-            return
         if kind == "text":
-            yield held if isinstance(held, str) else {"type": kind, kind: held}
+            yield {"type": kind, kind: held}
         elif kind == "json":
             yield compact_json(held)
         elif kind == "guardContent" and told:
@@ -326,8 +313,8 @@ def _flat_bedrock(block: Fields) -> Iterator[Json]:
             told = as_object(inner.get("reasoningText"))
             yield {"type": "thinking", "redacted": inner.get("redactedContent"), **told}
         elif kind in ("citationsContent", "searchResult") or source.keys() & {"text", "content"}:
-            listed = objects_in(inner.get("content", source.get("content", [source])))
-            yield from (as_text(one.get("text")) for one in listed)
+            texts = objects_in(inner.get("content", source.get("content", [source])))
+            yield from (as_text(one.get("text")) for one in texts)
         elif kind in ("image", "document", "video", "audio"):
             form, place = as_text(inner.pop("format", None)), as_object(source.get("s3Location"))
             about = {"mime_type": _MEDIA.get(form, f"{kind}/{form}"), "url": place.get("uri")}

@@ -6,15 +6,17 @@ describes the session, or all messages. packages/core/src/services/chatRecording
 google-gemini/gemini-cli at 5411f11 (read 2026-11-30).
 """
 
-from typing import Any, Final
+from typing import Final
 
-from context_assembler.events import Body, Json, JsonObject
+from context_assembler.events import Body, JsonObject
 from context_assembler.providers import gemini
-from context_assembler.providers.wire import as_list, as_object, as_text
-from context_assembler.transcripts.source import Format, Reading, Row, Rows
+from context_assembler.providers.wire import as_list, as_object, as_text, count_of
+from context_assembler.transcripts.pieces import Builder, Fields, made_by, program, result_of
+from context_assembler.transcripts.source import Reading, Row, Rows
 
 _SAID: Final = ("user", "gemini")
 _OF_CLIENT: Final = ("info", "error", "warning")
+_CALL: Final = ("id", "name", "args")
 
 
 def _takes(row: JsonObject) -> bool:
@@ -33,37 +35,36 @@ def _head(rows: Rows) -> bool | None:
     return (rows.key == "messages" and "sessionId" in rows.head) or None
 
 
-def _read(reading: Reading) -> None:
-    line: int | None = None
-
-    def note(where: str, what: str) -> None:
-        reading.issues.note(where, what, line)
-
-    reader = gemini.ContentReader(note)
-    reading.metadata |= reading.head
-    for row, message in _messages(reading):
-        line = row.line
-        kind, where = message.get("type"), f"messages[{row.at}]"
-        about = {"id": message.get("id"), "created_at": message.get("timestamp")}
+def _read(builder: Builder) -> None:
+    reader = gemini.ContentReader(builder.note)
+    for row, message in _messages(builder.reading):
+        builder.row, kind = row, message.get("type")
         if kind in _OF_CLIENT:
-            reading.leave(row, f"messages of type {kind}", "are the client's own; left out")
+            builder.leave(f"messages of type {kind}", "are the client's own")
             continue
-        content = reader.parts(message.get("content"), f"{where}.content")
+        content = reader.parts(message.get("content"), "content")
         if kind == "user":
-            reading.add(row, "user", {"parts": content}, **about)
+            builder.append("user", {"parts": content}, message)
             continue
         calls = [as_object(call) for call in as_list(message.get("toolCalls"))]
-        thoughts = (_thought(as_object(one)) for one in as_list(message.get("thoughts")))
+        thoughts = [_thought(as_object(one)) for one in as_list(message.get("thoughts"))]
         said = [part for part in content if part != {"type": "text", "text": ""}]
-        body: Body = {"parts": [*thoughts, *said, *map(_call, calls)]}
-        if made_by := _made_by(message):
-            body["made_by"] = made_by
-        reading.add(row, "assistant", body, **about)
-        for number, call in enumerate(calls):
-            place = f"{where}.toolCalls[{number}].result"
+        asked = [{"type": "tool-call"} | {key: call.get(key) for key in _CALL} for call in calls]
+        parts = [*builder.pieces(thoughts, "gemini"), *said, *builder.pieces(asked, "gemini")]
+        body: Body = {"parts": parts}
+        if maker := _made_by(message):
+            body["made_by"] = maker
+        builder.append("assistant", body, message)
+        for call in calls:
             if call.get("result"):
-                result = {"parts": [_result(call, reader.parts(call["result"], place))]}
-                reading.add(row, "tool_result", result, created_at=call.get("timestamp"))
+                parts = reader.parts(call["result"], "toolCalls.result")
+                held = [one for part in parts for one in part.get("content", [part])]
+                is_error = call.get("status") in ("error", "cancelled") or any(
+                    part.get("is_error") for part in parts
+                )
+                result = result_of(as_text(call.get("id")), held, is_error=is_error)
+                about = {"timestamp": call.get("timestamp")}
+                builder.append("tool_result", {"parts": [result]}, about)
 
 
 def _messages(reading: Reading) -> list[tuple[Row, JsonObject]]:
@@ -94,47 +95,18 @@ def _messages(reading: Reading) -> list[tuple[Row, JsonObject]]:
     return [*found.values()]
 
 
-def _thought(thought: JsonObject) -> dict[str, Json]:
+def _thought(thought: JsonObject) -> Fields:
     lines = (str(thought.get("subject") or ""), str(thought.get("description") or ""))
-    text = "\n".join(filter(None, lines))
-    return {"type": "thinking", "text": text, "provider": "gemini"}
+    return {"type": "thinking", "text": "\n".join(filter(None, lines))}
 
 
-def _call(call: JsonObject) -> dict[str, Json]:
-    made: dict[str, Json] = {"type": "tool_call", "call_id": str(call.get("id") or "")}
-    made["name"] = str(call.get("name") or "")
-    return made | ({"arguments": dict(args)} if (args := as_object(call.get("args"))) else {})
-
-
-def _result(call: JsonObject, parts: list[Any]) -> dict[str, Json]:
-    """Return the result of a call: its responses' content, and media next to them."""
-    content: list[Json] = []
-    is_error = call.get("status") in ("error", "cancelled")
-    for part in parts:
-        if part["type"] == "tool_result":
-            content += part.get("content", [])
-            is_error = is_error or part.get("is_error", False)
-        elif part["type"] in ("text", "image", "document", "opaque"):
-            content.append(part)
-    made: dict[str, Json] = {"type": "tool_result", "call_id": str(call.get("id") or "")}
-    made |= {"content": content} if content else {}
-    return made | ({"is_error": True} if is_error else {})
-
-
-def _made_by(message: JsonObject) -> dict[str, Json]:
-    if not message.get("model"):
-        return {}
-    made: dict[str, Json] = {"provider": "gemini", "model": message["model"]}
+def _made_by(message: JsonObject) -> Fields:
+    """Return who wrote a reply; what the cache held is part of the input."""
     tokens = as_object(message.get("tokens"))
-    if tokens:
-        thoughts = tokens.get("thoughts") or 0
-        made["usage"] = {
-            "input_tokens": tokens.get("input") or 0,
-            "output_tokens": (tokens.get("output") or 0) + thoughts,
-            "cache_read_tokens": tokens.get("cached") or 0,
-            "reasoning_tokens": thoughts,
-        }
-    return made
+    names = {"input": "input_tokens", "cached": "cache_read_tokens", "thoughts": "reasoning_tokens"}
+    usage: Fields = {meant: tokens.get(name) for name, meant in names.items()}
+    usage["output_tokens"] = count_of(tokens.get("output")) + count_of(tokens.get("thoughts"))
+    return made_by("gemini", message.get("model"), usage)
 
 
-FORMAT: Final = Format(_takes, _marks, _read, keys=("messages",), head=_head)
+GEMINI_CLI: Final = program("gemini_cli", _takes, _read, marks=_marks, head=_head)

@@ -4,20 +4,21 @@ Plain messages – roles and text – could be anybody's, and are read as OpenAI
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Final
 
-from context_assembler.events import Body, Json, JsonObject, SessionEvent
+from context_assembler.events import Body, Json, JsonObject
 from context_assembler.ports import ToolSpec
 from context_assembler.providers.gemini import KINDS, MARKS, snake_key
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
-from context_assembler.transcripts.source import Format, Reading, Rows
+from context_assembler.transcripts.source import Format, Reading, Rows, listed
 from context_assembler.transcripts.writing import write_messages
 
-_CHAT_ROLES: Final = frozenset("user assistant tool function system developer".split())
+_CHAT_ROLES: Final = "user assistant tool function system developer"
 # Fields of messages in other programs' formats, which may be plain otherwise.
-_OF_OTHERS: Final = frozenset("type parts blocks additional_kwargs toolInvocations".split())
+_OF_OTHERS: Final = frozenset("parts blocks additional_kwargs toolInvocations".split())
 # What a message, or a piece of one, must hold, by role or type. Types of the openai package 3.57,
 # ChatCompletionContentPartParam (read 2026-11-27); other servers take more addresses than `image_url`.
 _CHAT_PIECES: Final[Mapping[str, type]] = {
@@ -43,7 +44,7 @@ _ITEMS: Final = (
     | {"mcp_approval_response": "approve", "additional_tools": "tools"}
     | {"configuration_update": "type", "compaction_trigger": "type"}
 )
-_PIECES: Final = frozenset("input_text input_image input_file output_text refusal".split())
+_PIECES: Final = "input_text input_image input_file output_text refusal".split()
 _READ: Final = frozenset(
     "tools functions system instructions systemInstruction system_instruction".split()
 )
@@ -57,18 +58,25 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 }
 
 
-def _is_chat(message: JsonObject) -> bool:
-    """Whether an object is a Chat message; a plain message of any other format is one as well."""
-    role, content = as_text(message.get("role")), message.get("content")
-    pieces = [as_object(one) for one in as_list(content) if not isinstance(one, str)]
-    calls = [as_object(call) for call in as_list(message.get("tool_calls"))]
+def _is_said(message: JsonObject, roles: str, is_piece: Callable[[JsonObject], bool]) -> bool:
+    """Whether an object is a message of these roles, of text or such pieces."""
+    content = message.get("content")
     return (
-        role in _CHAT_ROLES
+        as_text(message.get("role")) in roles.split()
         and not message.keys() & _OF_OTHERS
-        and (bool(message.keys() & _CHAT_SAID) or message == {"role": "assistant"})
         and isinstance(content, str | list | None)
         and not ("created" in message and isinstance(content, list))  # goose's
-        and all(map(_is_chat_piece, pieces))
+        and all(isinstance(one, str) or is_piece(as_object(one)) for one in as_list(content))
+    )
+
+
+def _is_chat(message: JsonObject) -> bool:
+    """Whether an object is a Chat message; a plain message of any other format is one as well."""
+    calls = [as_object(call) for call in as_list(message.get("tool_calls"))]
+    return (
+        "type" not in message
+        and _is_said(message, _CHAT_ROLES, _is_chat_piece)
+        and (bool(message.keys() & _CHAT_SAID) or message == {"role": "assistant"})
         and all("function" in call or "custom" in call or "arguments" in call for call in calls)
     )
 
@@ -80,14 +88,11 @@ def _is_chat_piece(piece: JsonObject) -> bool:
 
 
 def _is_anthropic(message: JsonObject) -> bool:
-    content = message.get("content")
     return (
-        message.get("role") in ("user", "assistant", "system")
-        and ("type" not in message or ("model" in message and message["type"] == "message"))
-        and not message.keys() & {"tool_calls", *_OF_OTHERS} - {"type"}
-        and isinstance(content, str | list)
-        and not ("created" in message and isinstance(content, list))
-        and all(isinstance(block, str) or _is_block(as_object(block)) for block in as_list(content))
+        ("type" not in message or ("model" in message and message["type"] == "message"))
+        and message.get("content") is not None
+        and "tool_calls" not in message
+        and _is_said(message, "user assistant system", _is_block)
     )
 
 
@@ -114,14 +119,9 @@ def _is_item(item: JsonObject) -> bool:
     if "provider_data" in item or item.get("id") == "__fake_id__":  # of the Agents SDK
         return False
     if kind in ("", "message"):
-        pieces = [as_text(piece.get("type")) for piece in objects_in(content)]
-        return (
-            item.get("role") in ("user", "assistant", "system", "developer")
-            and not item.keys() & {"tool_calls", *_OF_OTHERS} - {"type"}
-            and isinstance(content, str | list)
-            and len(pieces) == len(as_list(content))
-            and _PIECES.issuperset(pieces)
-        )
+        are_objects = not any(isinstance(one, str) for one in as_list(content))
+        is_whole = content is not None and "tool_calls" not in item and are_objects
+        return is_whole and _is_said(item, "user assistant system developer", _is_piece)
     if kind == "reasoning":
         return "summary" in item or "encrypted_content" in item
     if kind in _ITEMS:
@@ -129,14 +129,18 @@ def _is_item(item: JsonObject) -> bool:
     return kind.endswith(("_call", "_output")) and bool({"id", "call_id"} & item.keys())
 
 
+def _is_piece(piece: JsonObject) -> bool:
+    return piece.get("type") in _PIECES
+
+
 def _is_content(content: JsonObject) -> bool:
-    parts = content.get("parts")
-    given: Sequence[Json] = [parts] if isinstance(parts, dict) else as_list(parts)
+    given = listed(content.get("parts"))
     return (
         content.get("role") in ("user", "model", "function", None)
         and bool(given)
         and not content.keys() & {"content", "kind"}
         and all(isinstance(part, str) or _is_part(as_object(part)) for part in given)
+        and not isinstance(content["parts"], str)
     )
 
 
@@ -170,7 +174,7 @@ def _reader(provider: str) -> Callable[[Reading], None]:
             reading.use(*reading.rows)
         for event_type, body in read_events:
             told = _told(body, provider)
-            reading.add(None, event_type, told, created_at=told.pop("created_at", None))
+            reading.add(None, event_type, told, time=told.pop("created_at", None))
         reading.tools = tools_of(reading.head, note)
         reading.metadata |= _rest_of(reading.head)
         for name in reading.metadata.keys() & _ELSEWHERE.keys():
@@ -193,14 +197,13 @@ def _told(body: Body, provider: str) -> Body:
 def tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
     specs = request.get("tools") or request.get("functions")
     specs = specs or as_object(request.get("config")).get("tools")
-    listed_specs = [specs] if as_object(specs) else as_list(specs)  # Gemini takes one by itself
-    if not listed_specs:
+    if not specs or not isinstance(specs, list | dict):  # Gemini takes one by itself
         return ()
     from context_assembler.tools import ListedTools
 
-    listed = ListedTools([*listed_specs], name="transcript", kind="transcript")
-    tools = tuple(listed.list_now())
-    for problem in listed.problems:
+    source = ListedTools(listed(specs), name="transcript", kind="transcript")
+    tools = tuple(source.list_now())
+    for problem in source.problems:
         note("tools", f"{problem.problem}; left out")
     return tools
 
@@ -214,7 +217,7 @@ def _has_more(message: JsonObject) -> bool:
     return "type" in message or not _is_chat(message)
 
 
-def _chat_head(rows: Rows) -> bool | None:
+def _is_not_claudes(rows: Rows) -> bool | None:
     return False if _anthropic_head(rows) else None
 
 
@@ -223,16 +226,12 @@ def _has_its_list(rows: Rows) -> bool | None:
     return rows.key in ("input", "output", "contents") or None
 
 
-def _writer(provider: str) -> Callable[[Iterable[SessionEvent]], str]:
-    return lambda events: write_messages(events, provider)
-
-
 API_FORMATS: Final[Mapping[str, Format]] = {
-    name: Format(takes, marks, _reader(name), keys, head, _writer(name))
+    name: Format(takes, marks, _reader(name), keys, head, partial(write_messages, provider=name))
     for name, takes, marks, keys, head in (
         ("openai_responses", _is_item, _has_more, ("input", "output"), _has_its_list),
         ("gemini", _is_content, bool, ("contents", "history"), _has_its_list),
         ("anthropic", _is_anthropic, _has_more, ("messages",), _anthropic_head),
-        ("openai_chat", _is_chat, bool, ("messages", "traj"), _chat_head),
+        ("openai_chat", _is_chat, bool, ("messages", "traj"), _is_not_claudes),
     )
 }

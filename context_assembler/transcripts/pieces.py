@@ -5,14 +5,13 @@ and files. A reader brings each piece to one level, with its kind as `type`; her
 part. What is left of a message is kept as metadata; what is left of a piece is reported.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from context_assembler.events import Body, Json, JsonObject, compact_json
 from context_assembler.providers import wire
-from context_assembler.providers.wire import as_list, as_object, as_text, text_part, without_nulls
-from context_assembler.transcripts.source import Format, Reading, Row
+from context_assembler.providers.wire import as_object, as_text, text_part, without_nulls
+from context_assembler.transcripts.source import Format, Reading, Row, listed
 
 Fields = dict[str, Json]
 Flatten = Callable[[Fields], Iterable[Json]]  # a piece as pieces on one level; texts are pieces too
@@ -40,35 +39,29 @@ _KINDS: Final = by_name(
     "retry subtask toolConfirmationRequest actionRequired systemNotification conversationCompacted",
 )
 # What programs call a field, by what is meant; a piece has one of them.
-_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "call": ("toolCallId", "tool_call_id", "toolUseId", "callID", "call_id", "id"),
-    "name": ("toolName", "tool_name", "name", "tool"),
-    "arguments": ("input", "args", "arguments", "tool_kwargs", "rawInput"),
-    "text": ("text", "thinking", "reasoning", "content"),
-    "signature": ("signature", "thinkingSignature", "thoughtSignature"),
-    "output": ("output", "result", "content", "errorText"),
-    "failure": ("status", "outcome", "isError", "is_error"),
-    "media_type": ("mediaType", "mimeType", "mime_type", "media_type", "mime", "contentType"),
-    "data": ("data", "base64", "image", "audio", "video"),
-    "url": ("url", "path"),
-    "title": ("filename", "title", "name"),
-    "time": ("timestamp", "createdAt", "created"),
-    "provider": ("provider_name", "api", "provider", "providerID", "model_provider"),
-    "model": ("model_name", "model", "modelID", "modelId"),
-    "usage": ("usage", "tokens", "usage_metadata"),
-    "stop_reason": ("finish_reason", "stop_reason", "stopReason", "finish"),
-    "response_id": ("provider_response_id", "response_id"),
-    "input_tokens": ("input_tokens", "input"),
-    "output_tokens": ("output_tokens", "output"),
-    "cache_read_tokens": (
-        "cache_read_tokens",
-        "cached_input_tokens",
-        "cacheRead",
-        "cache_read",
-        "read",
-    ),
-    "cache_write_tokens": ("cache_write_tokens", "cacheWrite", "cache_creation", "write"),
-    "reasoning_tokens": ("output_reasoning_tokens", "reasoning_output_tokens", "reasoning"),
+_NAMES: Final = {
+    "call": "toolCallId tool_call_id toolUseId callID call_id id",
+    "name": "toolName tool_name name tool",
+    "arguments": "input args arguments tool_kwargs rawInput",
+    "text": "text thinking reasoning content",
+    "signature": "signature thinkingSignature thoughtSignature",
+    "output": "output result content errorText",
+    "failure": "status outcome isError is_error",
+    "media_type": "mediaType mimeType mime_type media_type mime contentType",
+    "data": "data base64 image audio video",
+    "url": "url path",
+    "title": "filename title name",
+    "time": "timestamp createdAt created",
+    "provider": "provider_name api provider providerID model_provider",
+    "model": "model_name model modelID modelId",
+    "usage": "usage tokens usage_metadata",
+    "stop_reason": "finish_reason stop_reason stopReason finish",
+    "response_id": "provider_response_id response_id",
+    "input_tokens": "input_tokens input",
+    "output_tokens": "output_tokens output",
+    "cache_read_tokens": "cache_read_tokens cached_input_tokens cacheRead cache_read read",
+    "cache_write_tokens": "cache_write_tokens cacheWrite cache_creation write",
+    "reasoning_tokens": "reasoning_tokens output_reasoning_tokens reasoning_output_tokens reasoning",
 }
 _FAILURES: Final = (True, "error", "failed", "denied", "interrupted", "retried")
 _IN_RESULTS: Final = ("text", "image", "document", "opaque")
@@ -83,17 +76,16 @@ _STEP: Final[JsonObject] = {"type": "step"}  # what follows was said after the r
 
 def pop(fields: Fields, meant: str) -> Json:
     """Take a field out of the others, by what is meant."""
-    name = next((name for name in _NAMES[meant] if name in fields), "")
+    name = next((name for name in _NAMES[meant].split() if name in fields), "")
     return fields.pop(name, None)
 
 
 class Builder:
     """The events of one transcript in the making; what has no place is reported with its line."""
 
-    def __init__(self, reading: Reading, name: str, flatten: Flatten) -> None:
+    def __init__(self, reading: Reading, flatten: Flatten) -> None:
         self.reading, self.row = reading, Row(0, None, {})
-        self._name, self._flatten = name, flatten
-        self._ids = Counter[str]()
+        self._flatten = flatten
         self._is_damaged = False  # whether something in the row could not be read
 
     def rows(self) -> Iterator[Fields]:
@@ -116,15 +108,13 @@ class Builder:
 
     def pieces(self, content: Json, vendor: str = "openai_chat") -> list[JsonObject]:
         """Return text, or a list of texts and pieces, as parts; report what is unknown."""
-        listed: list[Json] = [*as_list(content)] if isinstance(content, list) else [content]
         parts: list[JsonObject] = []
-        for given in listed if content is not None else ():
+        for given in listed(content) if content is not None else ():
             own = as_object(given)
             for piece in self._flatten(without_nulls(own)) if own else [given]:
-                said = (
-                    {"type": "text", "text": piece} if isinstance(piece, str) else as_object(piece)
+                fields = without_nulls(
+                    text_part(piece) if isinstance(piece, str) else as_object(piece)
                 )
-                fields = without_nulls(said)
                 kind = as_text(fields.pop("type", None))
                 name = _KINDS.get(kind, "own" * kind.startswith(("data-", "tool-approval-")))
                 if name == "own":
@@ -164,14 +154,11 @@ class Builder:
         if name == "thinking":
             sealed = as_text(fields.pop("redacted", None)) or as_text(fields.pop("data", None))
             text = self._text(fields, "text", is_needed=not (sealed or signature))
-            is_claudes = sealed or (
-                signature and vendor == "openai_chat"
-            )  # nobody said whose it is
-            vendor, own = "anthropic" if is_claudes else vendor, fields.pop("id", None)
-            return _thinking(text, vendor, signature, sealed, own)
+            if sealed or (signature and vendor == "openai_chat"):  # nobody said whose it is
+                vendor = "anthropic"
+            return _thinking(text, vendor, signature, sealed, fields.pop("id", None))
         call_id = self._text(fields, "call", is_needed=True)
-        warnings: list[str] = []
-        called = self._text(fields, "name", is_needed=True)
+        called, warnings = self._text(fields, "name", is_needed=True), list[str]()
         call = wire.read_call(call_id, called, pop(fields, "arguments"), warnings)
         for warning in warnings:
             self.note("arguments", warning)
@@ -179,8 +166,7 @@ class Builder:
 
     def _result(self, fields: Fields, vendor: str) -> JsonObject:
         """Return the result of a call: of `parts`, or of a value, which becomes text or JSON."""
-        part: Fields = {"type": "tool_result"}
-        part["call_id"] = self._text(fields, "call", is_needed=True)
+        call_id = self._text(fields, "call", is_needed=True)
         is_error = pop(fields, "failure") in _FAILURES or "errorText" in fields
         if "parts" in fields:
             content = self.pieces(fields.pop("parts"), vendor)
@@ -188,11 +174,9 @@ class Builder:
             output = pop(fields, "output")
             said = output if isinstance(output, str | None) else compact_json(output)
             content = [text_part(said)] if said else []
-        part["content"] = [one for one in content if one["type"] in _IN_RESULTS]
+        name, part = self._text(fields, "name"), result_of(call_id, content, is_error=is_error)
         if len(part["content"]) < len(content):
             self.note("content", "of a result holds what no result has; left out")
-        part |= {"is_error": True} if is_error else {}
-        name = self._text(fields, "name")
         return part | ({"tool_name": name} if name else {})
 
     def _file(self, kind: str, fields: Fields) -> list[JsonObject]:
@@ -237,13 +221,13 @@ class Builder:
                 steps.append([])
             else:
                 steps[-1].append(part)
+        common: Body = {"origin": origin} if origin else {}
+        common |= {"made_by": {k: v for k, v in maker.items() if k != "usage"}} if maker else {}
         made: list[tuple[str, Body]] = []
         for step in steps:
             said = [part for part in step if part["type"] != "tool_result"]
             answers = [("tool_result", {"parts": [p]}) for p in step if p["type"] == "tool_result"]
-            body: Body = {"parts": said, "origin": origin} if origin else {"parts": said}
-            body |= {"made_by": {k: v for k, v in maker.items() if k != "usage"}} if maker else {}
-            spoken = [(kind, body)] if said else []
+            spoken = [(kind, {**common, "parts": said})] if said else []
             made += spoken + answers if kind == "assistant" else answers + spoken
         if not made:
             what, is_known = f"messages of role {role}", not self._is_damaged
@@ -252,19 +236,24 @@ class Builder:
         if maker and replies:
             replies[-1]["made_by"] = maker
         if message and made:
-            made[0][1]["metadata"] = {self._name: message}
+            made[0][1]["metadata"] = {self.reading.format: message}
         for event_type, body in made:
             self.append(event_type, body, about)
 
     def append(self, event_type: str, body: Body, about: JsonObject) -> None:
-        """Append one event with a message's id and time; an id that is taken gets a number."""
-        own, time = as_text(about.get("id")), pop({**about}, "time")
-        self._ids[own] += 1
-        free = f"{own}#{self._ids[own]}" if own and self._ids[own] > 1 else own
-        self.reading.add(self.row, event_type, body, id=free, created_at=time)
+        """Append one event with a message's id and time."""
+        self.reading.add(
+            self.row, event_type, body, id=about.get("id"), time=pop({**about}, "time")
+        )
 
     def compact(
-        self, parts: list[JsonObject], about: JsonObject, last_seq: int | None = None, **body: Json
+        self,
+        parts: list[JsonObject],
+        about: JsonObject,
+        last_seq: int | None = None,
+        *,
+        excluded_ids: Sequence[str] = (),
+        **body: Json,
     ) -> None:
         """Append a compaction of all events so far, or of those up to a number.
 
@@ -274,12 +263,21 @@ class Builder:
         last_seq = len(kinds) if last_seq is None else last_seq
         first_seq = next((at for at, kind in enumerate(kinds, 1) if kind != "system"), 1)
         if last_seq >= first_seq:
-            body |= {"parts": parts, "covers": {"first_seq": first_seq, "last_seq": last_seq}}
-            body |= {} if parts else {"metadata": {"replaced_by": self._name}}
-            self.append("compaction", {**body, "origin": "model"}, about)
+            covers: Fields = {"first_seq": first_seq, "last_seq": last_seq}
+            covers |= {"excluded_ids": [*excluded_ids]} if excluded_ids else {}
+            body |= {} if parts else {"metadata": {"replaced_by": self.reading.format}}
+            body |= {"parts": parts, "covers": covers, "origin": "model"}
+            self.append("compaction", body, about)
         elif parts:  # what it covers is in another file
-            self.append("user", {"parts": parts}, about)
+            self.append("user", {"parts": parts, **body}, about)
         self.reading.use(self.row)
+
+
+def result_of(call_id: str, content: Iterable[JsonObject], *, is_error: bool) -> Fields:
+    """Return the result of a call with what a result may hold."""
+    kept = [part for part in content if part["type"] in _IN_RESULTS]
+    part: Fields = {"type": "tool_result", "call_id": call_id, "content": kept}
+    return part | ({"is_error": True} if is_error else {})
 
 
 def _thinking(text: str, protocol: str, signature: str, sealed: str, own: Json) -> list[JsonObject]:
@@ -332,6 +330,7 @@ def program(
     keys: str = "messages",
     *,
     marks: Callable[[JsonObject], bool] = bool,
+    **more: Any,
 ) -> dict[str, Format]:
     """Return the format of a program by its name; what stands around its rows becomes metadata."""
 
@@ -339,6 +338,6 @@ def program(
         holder = reading.key.partition(".")[0]
         head = without_nulls(reading.head)
         reading.metadata |= {key: held for key, held in head.items() if key != holder}
-        read(Builder(reading, name, flatten))
+        read(Builder(reading, flatten))
 
-    return {name: Format(takes, marks, read_all, tuple(keys.split()))}
+    return {name: Format(takes, marks, read_all, tuple(keys.split()), **more)}

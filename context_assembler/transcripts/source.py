@@ -3,7 +3,8 @@
 import json
 import math
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -101,6 +102,8 @@ class Rows(NamedTuple):
 class Parsed(NamedTuple):
     """The JSON of a source: one document, or JSON Lines if `lines` has their numbers."""
 
+    name: str
+    issues: Issues
     document: Json
     lines: tuple[int, ...] = ()
 
@@ -119,8 +122,8 @@ class Parsed(NamedTuple):
                 held = holder.get(last)
                 if isinstance(held, list) or (key in ("input", "contents") and held is not None):
                     head = {name: one for name, one in as_object(values).items() if name != key}
-                    entries = as_list(held) or ([held] if held else [])
-                    return Rows(self._numbered([_said(one, key) for one in entries]), head, key)
+                    entries = [_said(one, key) for one in listed(held or [])]
+                    return Rows(self._numbered(entries), head, key)
             values = [values]
         return Rows(self._numbered(as_list(values)), {}, "")
 
@@ -138,27 +141,52 @@ def _said(entry: Json, key: str) -> Json:
     return {"role": "user", "content": same} if key == "input" and is_text else same
 
 
+def listed(value: Json) -> list[Json]:
+    """Return the entries of a list; a value by itself is the only one."""
+    return [*as_list(value)] if isinstance(value, list) else [value]
+
+
+def walk_back(links: Sequence[tuple[str, Json]], at: int) -> Iterator[tuple[int, bool]]:
+    """Yield the places from one row back to the first, and whether a row names its parent rightly.
+
+    Args:
+        links: The id of each row and that of its parent, `None` for a first one. A parent that is
+            no earlier row is damaged: the row before is taken for it.
+    """
+    places = {own: place for place, (own, _) in enumerate(links) if own}
+    while at >= 0:
+        parent = links[at][1]
+        found = -1 if parent is None else places.get(as_text(parent), at)
+        yield at, found < at
+        at = min(found, at - 1)
+
+
 class Reading:
     """A transcript while a reader reads it: its rows, and the events made of them.
 
     Every row ends in an event, in `use`, or in `leave`; any other is listed as unread.
     """
 
-    def __init__(self, rows: Rows, name: str, format: str, issues: Issues) -> None:
+    def __init__(self, rows: Rows, parsed: Parsed, format: str) -> None:
         self.rows, self.head, self.key = rows
-        self.name = name
+        self.name, self.issues = parsed.name, parsed.issues
         self.format = format
-        self.issues = issues
         self.metadata: dict[str, Json] = {}
         self.tools: tuple[ToolSpec, ...] = ()
-        self.events: list[tuple[str, Body, JsonObject]] = []
+        self.events: list[tuple[str, Body, str, Json]] = []
+        self._ids = Counter[str]()
         self._used: set[int] = set()
         self._left: set[int] = set()
-        self._broken = len(issues.lost)  # lines that are not JSON are no rows
+        self._broken = len(self.issues.lost)  # lines that are not JSON are no rows
 
-    def add(self, row: Row | None, event_type: str, body: Body, **about: Json) -> None:
-        """Add an event; `about` it are its `id` and `created_at`, which are taken if they can be."""
-        self.events.append((event_type, body, about))
+    def add(
+        self, row: Row | None, event_type: str, body: Body, *, id: Json = "", time: Json = None
+    ) -> None:
+        """Add an event; an id that is taken gets a number, a time of no zone is left out."""
+        own = as_text(id)
+        self._ids[own] += 1
+        free = f"{own}#{self._ids[own]}" if own and self._ids[own] > 1 else own
+        self.events.append((event_type, body, free, time))
         if row is not None:
             self.use(row)
 
@@ -188,14 +216,14 @@ class Reading:
             TranscriptError: More than a tenth of the rows could not be read, and not `partial`;
                 or there is no event at all.
         """
-        unused = [row for row in self.rows if row.at not in self._used | self._left]
-        for row in unused:
+        strange = {row.at for row in strays}
+        for row in self.rows:
             what = f"{self.key or 'row'}[{row.at}]"
-            self.leave(row, what, "holds nothing that could be read", is_known=False)
-        for row in strays:
-            if row.at not in self._left:
-                what, reason = f"{self.key or 'row'}[{row.at}]", f"is not as {self.format} requires"
-                self.issues.lose(what, f"{reason}; what it says is kept", row.line)
+            if row.at not in self._used | self._left:
+                self.leave(row, what, "holds nothing that could be read", is_known=False)
+            elif row.at in strange - self._left:
+                reason = f"is not as {self.format} requires; what it says is kept"
+                self.issues.lose(what, reason, row.line)
         total, lost = len(self.rows) + self._broken, self.issues.lost
         if len(lost) * 10 > total and not (partial and self.events):
             line, what, reason = lost[0]
@@ -213,9 +241,8 @@ class Reading:
         return ReadTranscript(events, self.issues.found(), *about, *rows, self.format)
 
 
-def _event(event_type: str, body: Body, about: JsonObject) -> SessionEvent:
-    kind, moment = kind_of(event_type, body), _time(about.get("created_at"))
-    return event_of(body, kind=kind, id=as_text(about.get("id")), seq=0, created_at=moment)
+def _event(event_type: str, body: Body, id: str, time: Json) -> SessionEvent:
+    return event_of(body, kind=kind_of(event_type, body), id=id, seq=0, created_at=_time(time))
 
 
 def _time(value: Json) -> datetime | None:
@@ -271,13 +298,12 @@ class Format(NamedTuple):
         return told is not False and (marked or (told is True))
 
 
-def unreadable(name: str, reason: str, *, line: int | None = None) -> TranscriptError:
-    """Return the error for a source that is not a transcript."""
+def _unreadable(name: str, reason: str) -> TranscriptError:
     remedy = "Give a JSON or JSON Lines transcript of a known format."
-    return TranscriptError(source=name, reason=reason, remedy=remedy, line=line)
+    return TranscriptError(source=name, reason=reason, remedy=remedy)
 
 
-def parse_source(source: Any, *, name: str, issues: Issues) -> Parsed:
+def parse_source(source: Any, name: str) -> Parsed:
     """Return the JSON of a text, of bytes, or of JSON that is parsed already.
 
     Lines that are not JSON are reported and left out.
@@ -285,6 +311,7 @@ def parse_source(source: Any, *, name: str, issues: Issues) -> Parsed:
     Raises:
         TranscriptError: The source is empty, or nothing in it is JSON.
     """
+    issues = Issues()
     if isinstance(source, str) and _names_a_file(source):
         raise TranscriptError(
             source=source.strip(),
@@ -299,11 +326,11 @@ def parse_source(source: Any, *, name: str, issues: Issues) -> Parsed:
             issues.note("bytes", warning)
     if isinstance(source, str):
         return _parse_text(source.removeprefix("\ufeff"), name, issues)
-    bounded = _bounded(source, issues, name, 0) if source is not None else None
+    bounded = _bounded(source, issues, name, 0)
     if isinstance(bounded, dict | list):
-        return Parsed(bounded)
+        return Parsed(name, issues, bounded)
     kind = "None" if source is None else with_article(type(source).__name__)
-    raise unreadable(name, f"{kind} is not a transcript")
+    raise _unreadable(name, f"{kind} is not a transcript")
 
 
 def _names_a_file(text: str) -> bool:
@@ -318,7 +345,7 @@ def _names_a_file(text: str) -> bool:
 
 def _parse_text(text: str, name: str, issues: Issues) -> Parsed:
     if not text.strip():
-        raise unreadable(name, "it is empty")
+        raise _unreadable(name, "it is empty")
     try:
         value = _parse_json(text, name, issues)
     except ValueError as error:
@@ -332,11 +359,11 @@ def _parse_text(text: str, name: str, issues: Issues) -> Parsed:
             except ValueError as broken:
                 issues.lose("line", f"is not JSON ({broken}); left out", number)
         if not rows:
-            raise unreadable(name, f"it is not JSON ({error})") from None
-        return Parsed([*rows.values()], (*rows,))
+            raise _unreadable(name, f"it is not JSON ({error})") from None
+        return Parsed(name, issues, [*rows.values()], (*rows,))
     if isinstance(value, dict | list):
-        return Parsed(value)
-    raise unreadable(name, f"it holds {value!r:.40} alone")
+        return Parsed(name, issues, value)
+    raise _unreadable(name, f"it holds {value!r:.40} alone")
 
 
 def _parse_json(text: str, name: str, issues: Issues) -> Json:
@@ -372,11 +399,11 @@ def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
     if isinstance(value, Mapping):
         for key in inside:
             if not isinstance(key, str):
-                raise unreadable(name, f"its key {key!r:.40} is not text")
+                raise _unreadable(name, f"its key {key!r:.40} is not text")
         return {key: _bounded(held, issues, name, depth + 1) for key, held in inside.items()}
     if isinstance(value, Iterable):
         return [_bounded(held, issues, name, depth + 1) for held in inside]
-    raise unreadable(name, f"{with_article(type(value).__name__)} is not JSON")
+    raise _unreadable(name, f"{with_article(type(value).__name__)} is not JSON")
 
 
 def _told(value: Any) -> Any:

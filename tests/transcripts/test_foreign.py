@@ -600,13 +600,6 @@ OTHERS: dict[str, tuple[str, Any]] = {
             ],
         },
     ),
-    "files of opencode's storage": (
-        "opencode",
-        [
-            {"id": "m", "sessionID": "s", "role": "user", "time": {"created": 1}},
-            {"id": "p", "sessionID": "s", "messageID": "m", "type": "text", "text": "hi"},
-        ],
-    ),
     "old messages of LlamaIndex": (
         "llama_index",
         [{"role": "user", "content": "hi", "additional_kwargs": {}}],
