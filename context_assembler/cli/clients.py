@@ -47,7 +47,7 @@ def install_hook(name: str, *, settings: Path | None = None, observes: bool = Tr
 
     Raises:
         UnknownOptionError: There is no such client.
-        ConfigurationError: The file is not a JSON object, or its hooks are not where they should be.
+        ConfigurationError: The file is not a JSON object, or its hooks are misplaced.
     """
     client, path = _client(name, settings)
     wanted = {client.event: _command(name)}
@@ -72,7 +72,7 @@ def uninstall_hook(name: str, *, settings: Path | None = None) -> bool:
 
     Raises:
         UnknownOptionError: There is no such client.
-        ConfigurationError: The file is not a JSON object, or its hooks are not where they should be.
+        ConfigurationError: The file is not a JSON object, or its hooks are misplaced.
     """
     _, path = _client(name, settings)
     given = _read(path)

@@ -172,7 +172,7 @@ def _no_log(_decision: Decision, _rule: str, _reason: str) -> None: ...
 def settle_call(call: JsonObject, log: Log = _no_log) -> JsonObject:
     """Return a call with arguments that any provider takes.
 
-    What is not a JSON object is the one argument of its call, besides the text as the model wrote it.
+    What is not a JSON object is the one argument of its call, next to the text that the model wrote.
 
     Source:
         https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming

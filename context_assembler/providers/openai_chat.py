@@ -550,7 +550,7 @@ def read_messages(
         where, role = f"messages[{at}]", as_text(as_object(message).get("role"))
         event = _EVENTS.get(role)
         if event is None:
-            what = f"has the unknown role {role!r:.40}" if role else "is not a message: it has no role"
+            what = f"has the unknown role {role!r:.40}" if role else "has no role"
             note(where, f"{what}; left out")
             continue
 

@@ -283,7 +283,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {
     "nearly mem0": ([{"memory": "tea"}], r"nearest: mem0 \(it lacks id\)"),
     "mem0 whose text is none": ([{"id": "a", "memory": {"a": 1}}], r"mem0 \(it lacks memory\)"),
     "nearly a graph": ('{"type": "entity", "name": "a"}', r"nearest: mcp-memory"),
-    "a number": ("42", "no object"),
+    "a number": ("42", "not an object"),
     "plain text": ("hello\nyou", "line 1, .*not JSON"),
     "UTF-16": (json.dumps(MEM0).encode("utf-16"), "not JSON"),
     "deep": ("[" * 100_000, "nested too deeply"),
