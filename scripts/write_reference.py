@@ -251,11 +251,8 @@ def rules_page() -> str:
         found = {row for home in homes for row in _rows(home, letter, shared)}
         by_rule = sorted(found, key=lambda row: (_order(row[0]), row))
         sources = sorted(homes[0].SOURCES.items(), key=lambda row: _order(row[0]))
-        unchecked = getattr(homes[0], "UNCHECKED", {})
         blocks += [f"## {title}", f"Checked in a payload for `{name}`:"]
         blocks += [table("rule | what it says | level", by_rule)]
-        if unchecked:
-            blocks += ["A payload does not show:", table("rule | what", unchecked.items())]
         blocks += ["Sources:", "\n".join(f"- {rule}: {source}" for rule, source in sources)]
     return page("What each provider accepts", *blocks)
 

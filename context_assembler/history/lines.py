@@ -447,10 +447,7 @@ class Timeline:
 
     def _note(self, place: int, decision: Decision, rule: str, reason: str) -> None:
         rule = rule if "." in rule else f"repair.{rule}"
-        self.log.append(self._entry(place, decision, rule, reason))
-
-    def _entry(self, place: int, decision: Any, rule: str, reason: str) -> ReportEntry:
-        return ReportEntry("message", str(self._seqs[place]), decision, 0, 0, reason, rule)
+        self.log.append(_entry(self._seqs[place], decision, rule, reason))
 
     # ---- events that are not as most are ----
 
@@ -564,7 +561,10 @@ class Timeline:
         results += [(at, result) for result in found]
 
     def _is_refused(self, at: int) -> bool:
-        kind = self._kinds[at]
+        """Whether a reply was refused; one whose calls were answered all the same was not."""
+        kind, after = self._kinds[at], at + 1
+        if kind & HAS_CALLS and after < len(self._letters) and self._number(after) == TOOL_RESULT:
+            return False
         return bool(kind & UNUSUAL) and is_refusal(kind, self.rules.body(self._seqs[at]))
 
     def _drop_question(self) -> None:
@@ -647,8 +647,7 @@ class Timeline:
                 return answered, waiting if at == behind else set()
             first = last = at  # to behind the last reply with an answer
             while at < end and self._number(at) in (ASSISTANT, TOOL_CALL):
-                parts = self.rules.body(self._seqs[at])["parts"]
-                again, over, _ = self._paired(parts, waiting)
+                again, over, _ = self._paired(self.rules.body(self._seqs[at])["parts"], waiting)
                 at += 1
                 last = at if over & waiting else last
                 answered |= over & waiting
@@ -719,8 +718,7 @@ class Timeline:
             if parts:
                 if not self.has_opened:
                     self._open(place)
-                flags = self._kinds[place] & ~KIND_MASK
-                self._put(self._line(place, flags | number, parts))
+                self._put(self._line(place, self._kinds[place] & ~KIND_MASK | number, parts))
                 number = TOOL_CALL
         for _, name, line in sorted(lines, key=itemgetter(0)):
             if not line.seq:
@@ -753,7 +751,7 @@ class Timeline:
         moved = [(place, "repaired", _MOVED, "moved") for place, _ in sorted(self._moved)]
         lost = [(place, "dropped", reason.format(name), "orphan") for place, name in left]
         return [
-            self._entry(place, decision, f"repair.{rule}_result", said)
+            _entry(self._seqs[place], decision, f"repair.{rule}_result", said)
             for place, decision, said, rule in (*moved, *lost)
         ]
 
@@ -771,8 +769,7 @@ class Timeline:
         last = next((line for line in backwards if not self._is_aside(line)), None)
         if last is not None and self._is_reply(last) and not self._goes_on(last):
             self.put_note("continue", "assembler", [text_part(CONTINUE)])
-            row = "message", str(self.seqs[last]), "repaired", 0, 0, _ENDED, "repair.prefill"
-            self.log.append(ReportEntry(*row))  # type: ignore[arg-type]  # literals
+            self.log.append(_entry(self.seqs[last], "repaired", "repair.prefill", _ENDED))
 
     def reopen(self) -> None:
         """Take off again what `close` added; a result that went to an earlier call stays there."""
@@ -844,6 +841,10 @@ class Timeline:
             is_sealed |= is_signed_by(parts, self.rules.provider) or any(map(server_id, parts))
             at -= 1
         return self.rules.accepts_prefill and not is_sealed
+
+
+def _entry(seq: int, decision: Any, rule: str, reason: str) -> ReportEntry:
+    return ReportEntry("message", str(seq), decision, 0, 0, reason, rule)
 
 
 def scaled(tokens: int, factor: float) -> int:
@@ -930,7 +931,7 @@ def _active_order(
             for earlier in own & standing.keys():
                 del standing[earlier]
             said = "What it covers was replaced by what was stored since."
-            log.append(ReportEntry("message", str(seq), "dropped", 0, 0, said, "reply.replaced"))
+            log.append(_entry(seq, "dropped", "reply.replaced", said))
             continue
         start = next((i for i, p in enumerate(order) if p + 1 in own), at)
         for earlier, (before, its_span, _) in list(standing.items()):
@@ -955,16 +956,15 @@ def _covers(seq: int, covered: Sequence[int], columns: StoredColumns) -> ReportE
         tokens, plural = sum(columns.tokens[one - 1] for one in covered), "s" * (len(covered) > 1)
         named = f"{len(covered):,} event{plural}, {covered[0]} to {covered[-1]}"
         said = f"It stands for {named}, of {tokens:,} tokens."
-    return ReportEntry("message", str(seq), "kept", 0, 0, said, "compaction.covers")
+    return _entry(seq, "kept", "compaction.covers", said)
 
 
 def _unread(seq: int, *, has_text: bool) -> ReportEntry:
     said = "The compaction that a provider wrote cannot be read here; {} is sent instead."
     if has_text:
-        said, rule = said.format("its plain text"), "compaction.twin"
-        return ReportEntry("message", str(seq), "repaired", 0, 0, said, rule)
-    said, rule = said.format("it has no plain text, so what it covers"), "compaction.sealed"
-    return ReportEntry("message", str(seq), "dropped", 0, 0, said, rule)
+        return _entry(seq, "repaired", "compaction.twin", said.format("its plain text"))
+    said = said.format("it has no plain text, so what it covers")
+    return _entry(seq, "dropped", "compaction.sealed", said)
 
 
 # ---- lines as turns ----
@@ -1043,8 +1043,7 @@ def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
     if turn["role"] == "tool" and [part["call_id"] for part in turn["parts"]] != calls:
         left, paired = [*turn["parts"]], list[JsonObject]()
         for name in calls:
-            found = (at for at, part in enumerate(left) if part["call_id"] == name)
-            own = next(found, None)
+            own = next((at for at, part in enumerate(left) if part["call_id"] == name), None)
             missing = missing_result({"call_id": name, "name": ""})
             paired.append(missing if own is None else left.pop(own))
         turn["parts"] = paired

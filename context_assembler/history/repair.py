@@ -142,12 +142,12 @@ def _says_nothing(part: JsonObject) -> bool:
 def is_refusal(kind: int, body: Body) -> bool:
     """Whether an event is a reply that its provider refused to give, or broke off for its content.
 
-    So is one that ended without a word. One with calls is not: what they asked for may have been done.
+    So is one that ended without a word.
     """
     made_by: JsonObject = body.get("made_by") or {}
     stopped: str | None = made_by.get("stop_reason")
     is_empty = stopped is not None and all(map(_says_nothing, body["parts"]))
-    is_reply = kind & (events.KIND_MASK | events.HAS_CALLS) == events.ASSISTANT
+    is_reply = kind & events.KIND_MASK == events.ASSISTANT
     return is_reply and (is_empty or stopped in events.REFUSALS)
 
 
@@ -166,10 +166,7 @@ def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
 # ---- calls ----
 
 
-def _no_log(_decision: Decision, _rule: str, _reason: str) -> None: ...
-
-
-def settle_call(call: JsonObject, log: Log = _no_log) -> JsonObject:
+def settle_call(call: JsonObject, log: Log = lambda *_: None) -> JsonObject:
     """Return a call with arguments that any provider takes.
 
     What is not a JSON object is the one argument of its call, next to the text that the model wrote.

@@ -182,8 +182,7 @@ def features_of(block: JsonObject) -> set[str]:
     used = {f"block {kind}", f"source {as_text(as_object(block.get('source')).get('type'))}"}
     if kind == "tool_addition":
         used |= {f"added {one.get('type')}" for one in (added, as_object(added.get("definition")))}
-    is_signed = kind == "compaction" and block.get("signature")
-    return {"signed compaction"} if is_signed else used
+    return {"signed compaction"} if kind == "compaction" and block.get("signature") else used
 
 
 # ---- images and documents ----

@@ -212,8 +212,7 @@ def media_of(fields: JsonObject, provider: str) -> JsonObject | None:
     source: JsonObject = {"type": "file", "provider": provider, "file_id": first("file_id")}
     if encoded:
         media_type = media_type or ("image/png" if kind in _IMAGES else "")
-        plain = plain_base64(encoded)
-        source = {"type": "base64", "media_type": media_type, "data": plain}
+        source = {"type": "base64", "media_type": media_type, "data": plain_base64(encoded)}
     elif url:
         source = source_of(url, media_type)
     elif not source["file_id"]:

@@ -210,8 +210,7 @@ class Wire(openai.OpenAIWire):
             https://openrouter.ai/docs/guides/features/server-tools/tool-search (read 2026-11-27)
         """
         kind = str(tool.native_specs[NAME].get("type", ""))
-        is_refused = self.is_own and ":" in kind
-        return f"OpenAI knows no tool of the type {kind!r}." if is_refused else ""
+        return f"OpenAI knows no tool of the type {kind!r}." if self.is_own and ":" in kind else ""
 
     def _tool(self, tool: ToolSpec) -> Item:
         """Return one tool; `strict` is sent only if it is asked for.

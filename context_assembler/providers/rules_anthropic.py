@@ -38,17 +38,6 @@ A34: {_TOOLS}/programmatic-tool-calling | A35: {_CODE}/473
 """)
 """Rule → where it is written."""
 
-UNCHECKED: Final[Mapping[str, str]] = {
-    "A7": "Whether examples of input suit their schema.",
-    "A16": "Whether thinking goes back unmodified and complete: only who has the reply can tell.",
-    "A17": f"{_DOCS}/build-with-claude/preserved-thinking: what a signature is bound to.",
-    "A21": "The type and size of an image at a URL or with a file id.",
-    "A22": "Pages of a PDF at a URL or with a file id, and of an encrypted one.",
-    "A23": "Whether the input fits the window: the ledger counts.",
-    "A30": "Which betas are asked for.",
-}
-"""Rule → what of it a look at a payload cannot find."""
-
 # Whether it is broken, the rule, where, what is wrong.
 Row: TypeAlias = tuple[Any, str, str, str]
 _NO_SAMPLING: Final = "2026-10-21"  # the API version since which none is taken
@@ -197,8 +186,7 @@ def _settings(s: _Sent) -> Iterator[Row]:
         yield is_odd, "A24", "thinking", "not taken with max_tokens 0"
         yield forces, "A24", "tool_choice", "no forced tool choice with max_tokens 0"
     managed = as_object(body.get("context_management"))
-    both = body.get("compaction") and managed
-    yield both, "A25", "compaction", "excludes context_management"
+    yield body.get("compaction") and managed, "A25", "compaction", "excludes context_management"
     edits = [as_text(one.get("type")) for one in wire.objects_in(managed.get("edits"))]
     is_late = any(kind.startswith("clear_thinking") for kind in edits[1:])
     yield is_late, "A26", "context_management.edits", "clear_thinking must come first"

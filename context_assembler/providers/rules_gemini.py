@@ -36,14 +36,6 @@ G15: {_DOCS}/function-calling; https://github.com/UKGovernmentBEIS/inspect_ai/is
 """)
 """Rule → where it is written."""
 
-UNCHECKED: Final[Mapping[str, str]] = {
-    "G4": "Which model, key and route a signature was made with: it does not show.",
-    "G5": "Whether signed parts go back as they came: only who has the reply can tell.",
-    "G9": "Whether the cached content still exists, and was made for this model.",
-    "G12": "The size, type and pages of what is at an address.",
-}
-"""Rule → what of it a look at a payload cannot find."""
-
 # Whether it is broken, the rule – with `?` if it merely harms –, where, what is wrong.
 Row: TypeAlias = tuple[Any, str, str, str]
 _PAIRED: Final = frozenset({"function_call", "function_response"})

@@ -133,11 +133,11 @@ class Check:
         listed = fields.get("tools") or as_object(fields.get("allowed_tools")).get("tools")
         chosen = [(f"tool_choice[{at}]", one) for at, one in enumerate(objects_in(listed))]
         chosen += [("tool_choice", fields)] * (fields.get("type") in ("function", "custom"))
-        known = {(tool.get("type"), openai.tool_name(tool)) for tool in offered}
+        known = {(as_text(tool.get("type")), openai.tool_name(tool)) for tool in offered}
         known |= {(kind, "") for kind, _ in known}
         for where, one in chosen:
             name = openai.tool_name(one)
-            is_odd = (one.get("type"), name) not in known
+            is_odd = (as_text(one.get("type")), name) not in known
             yield is_odd, self.rules["choice"], where, f"tool {name!r} is not offered"
 
     def sampling_rows(self) -> Iterable[Row]:

@@ -154,8 +154,7 @@ def _canonical(
         raise UnusableSchemaError(f"{where or 'the root'} is {brief(given)}, not a schema")
 
     def inner(value: Json, place: str) -> Json:
-        is_flag = isinstance(value, bool)
-        return value if is_flag else _canonical(value, place, repairs, is_ordered)
+        return value if isinstance(value, bool) else _canonical(value, place, repairs, is_ordered)
 
     made: dict[str, Json] = {}
     for key, value in sorted(as_object(given).items()):

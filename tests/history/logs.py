@@ -7,13 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from context_assembler import (
-    Opaque,
-    SessionEvent,
-    Text,
-    Thinking,
-    ToolCall,
-)
+from context_assembler import Opaque, SessionEvent, Text, Thinking, ToolCall
 from context_assembler.events import Covers, Provenance
 from tests.history.talk import block, call, result
 

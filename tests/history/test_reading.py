@@ -87,10 +87,7 @@ LOGS: dict[str, tuple[list[str], list[str]]] = {
         ["U a", "U b", "M1-2!2 one", "U c", "M3-4 two"],
         ["M two", "U b"],
     ),
-    "an excluded summary stays": (
-        ["U a", "M1-1 one", "U b", "M1-3!2 two"],
-        ["M one", "M two"],
-    ),
+    "an excluded summary stays": (["U a", "M1-1 one", "U b", "M1-3!2 two"], ["M one", "M two"]),
     "compactions side by side are both active": (
         ["U a", "U b", "U c", "M1-1 one", "M2-2 two"],
         ["M one", "M two", "U c"],

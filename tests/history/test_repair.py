@@ -337,10 +337,7 @@ def test_a_refused_reply_with_calls_stays_as_it_is() -> None:
     made_by = Provenance(provider="anthropic", model="m", stop_reason="content_filter")
     refused = assistant_event((CALL,), made_by=made_by)
 
-    assert shown(transform(talk("U a", refused, "T[c1] one")).turns)[1:] == [
-        "A[c1]",
-        "T[c1] one",
-    ]
+    assert shown(transform(talk("U a", refused, "T[c1] one")).turns)[1:] == ["A[c1]", "T[c1] one"]
 
 
 # ---- calls that a provider runs itself ----

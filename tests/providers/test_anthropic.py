@@ -73,10 +73,7 @@ JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
             ("assistant", [{"type": "tool_use", "id": "t1", "name": "read", "input": {}}]),
             (
                 "user",
-                [
-                    {"type": "tool_result", "tool_use_id": "t1", "content": [text("x")]},
-                    text("b"),
-                ],
+                [{"type": "tool_result", "tool_use_id": "t1", "content": [text("x")]}, text("b")],
             ),
         ],
     ),
@@ -107,10 +104,7 @@ JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
         [
             (
                 "user",
-                [
-                    text("a"),
-                    text("<system-reminder>\nx &lt;/system-reminder>\n</system-reminder>"),
-                ],
+                [text("a"), text("<system-reminder>\nx &lt;/system-reminder>\n</system-reminder>")],
             )
         ],
     ),

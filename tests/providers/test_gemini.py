@@ -423,10 +423,7 @@ WARNED = {
     ),
     "several candidates": ({"candidates": [{}, {"index": 1}]}, "first of 2 candidates"),
     "no candidate": ({"candidates": []}, "no candidate"),
-    "more to come": (
-        chunk({"text": "x"}, finishReason="CONTINUATION"),
-        "ended with CONTINUATION",
-    ),
+    "more to come": (chunk({"text": "x"}, finishReason="CONTINUATION"), "ended with CONTINUATION"),
 }
 
 

@@ -20,11 +20,7 @@ SEALED: dict[str, Any] = {
 }
 SEARCH = {"type": "web_search_call", "id": "ws_1", "action": {"type": "search", "query": "q"}}
 APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "m", "approve": True}
-HEARD: dict[str, Any] = {
-    "type": "text",
-    "text": "Hello.",
-    "extras": {CHAT: {"audio": {"id": "a"}}},
-}
+HEARD: dict[str, Any] = {"type": "text", "text": "Hello.", "extras": {CHAT: {"audio": {"id": "a"}}}}
 CITED = {"type": "output_text", "text": "b", "annotations": [{"type": "url_citation"}]}
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
 

@@ -346,10 +346,7 @@ GEMINI_ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "a choice without functions": (
         "G15?",
-        {
-            "config.tools": [],
-            "config.tool_config": {"function_calling_config": {"mode": "AUTO"}},
-        },
+        {"config.tools": [], "config.tool_config": {"function_calling_config": {"mode": "AUTO"}}},
     ),
     "a choice of what is not declared": (
         "G15",
@@ -517,12 +514,14 @@ def places(value: Any, path: str = "") -> list[str]:
     return [at for at, _ in listed] + [inner for at, held in nested for inner in places(held, at)]
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+@pytest.mark.parametrize("provider", BASES)
 def test_a_payload_with_an_odd_value_anywhere_can_be_checked_and_read(provider: str) -> None:
-    for path in places(BASES[provider]):
+    chosen = {"tool_choice": {"type": "allowed_tools", "tools": [{"type": "function"}]}}
+    base = BASES[provider] | (chosen if provider.startswith("openai") else {})
+    for path in places(base):
         for value in ODD:
-            payload = changed(BASES[provider], {path: value})
-            check_payload(provider, payload, limits=REGISTRY.get(BASES[provider]["model"]))
+            payload = changed(base, {path: value})
+            check_payload(provider, payload, limits=REGISTRY.get(base["model"]))
             PROVIDERS[provider].read_messages(payload)
 
 
