@@ -47,6 +47,7 @@ def instrument(assembler: Any, *, tracer_provider: Any = None, meter_provider: A
         raise MissingExtraError("Telemetry", extra="telemetry") from error
     reporter = _Reporter(
         trace.get_tracer(_NAME, tracer_provider=tracer_provider),
+        trace.Status(trace.StatusCode.ERROR),
         metrics.get_meter(_NAME, meter_provider=meter_provider),
     )
     for name in _OPERATIONS:
@@ -56,8 +57,8 @@ def instrument(assembler: Any, *, tracer_provider: Any = None, meter_provider: A
 class _Reporter:
     """Where operations are reported."""
 
-    def __init__(self, tracer: Any, meter: Any) -> None:
-        self._tracer, self._log = tracer, logging.getLogger(_NAME)
+    def __init__(self, tracer: Any, failed: Any, meter: Any) -> None:
+        self._tracer, self._failed, self._log = tracer, failed, logging.getLogger(_NAME)
         self._duration = meter.create_histogram(f"{_NAME}.duration", "s")
         self._tokens = meter.create_histogram("gen_ai.client.token.usage", "{token}")
         self._cached = meter.create_histogram(f"{_NAME}.cached_share", "1")
@@ -67,7 +68,8 @@ class _Reporter:
 
         @wraps(act)
         async def call(*given: Any, **options: Any) -> Any:
-            with self._span(name, given) as told:
+            session = options.get("session_id", *given[:1]) if name != "recall" else None
+            with self._span(name, session) as told:
                 done = await act(*given, **options)
                 told.update(_READ[name](done))
                 self._count(told)
@@ -76,10 +78,10 @@ class _Reporter:
         return call
 
     @contextmanager
-    def _span(self, name: str, given: tuple[Any, ...]) -> Generator[Attributes]:
+    def _span(self, name: str, session: Any) -> Generator[Attributes]:
         told: Attributes = {"gen_ai.operation.name": name}
-        if given and isinstance(given[0], str) and name != "recall":
-            told["gen_ai.conversation.id"] = given[0]
+        if isinstance(session, str):
+            told["gen_ai.conversation.id"] = session
         started = time.perf_counter()
         with self._tracer.start_as_current_span(
             f"{_NAME} {name}", record_exception=False, set_status_on_exception=False
@@ -88,6 +90,7 @@ class _Reporter:
                 yield told
             except BaseException as error:
                 told["error.type"] = type(error).__name__
+                span.set_status(self._failed)
                 raise
             finally:
                 spent = time.perf_counter() - started
@@ -132,17 +135,12 @@ def _of_recorded(events: Any) -> Attributes:
     return told
 
 
-def _of_recalled(found: Any) -> Attributes:
-    return {f"{_NAME}.items": len(found.items), f"{_NAME}.tokens": found.token_count}
-
-
-def _of_check(check: Any) -> Attributes:
-    return {f"{_NAME}.is_needed": check.needed, f"{_NAME}.tokens": check.current_tokens}
-
-
 _READ: Final[Mapping[str, Callable[[Any], Attributes]]] = {
     "assemble": _of_context,
     "record": _of_recorded,
-    "recall": _of_recalled,
-    "check_compaction": _of_check,
+    "recall": lambda it: {f"{_NAME}.items": len(it.items), f"{_NAME}.tokens": it.token_count},
+    "check_compaction": lambda it: {
+        f"{_NAME}.is_needed": it.needed,
+        f"{_NAME}.tokens": it.current_tokens,
+    },
 }

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +14,9 @@ from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.events import Json, is_list, is_object
 
 HOOK: Final = Path(session_start.__file__).with_name("hook.py")
-_TIMEOUT_SECONDS: Final = 10
 _OBSERVED: Final = ("Stop", "SessionEnd")
+# `-I`: nothing of the folder that the client works in is imported.
+_OBSERVE: Final = ("-I", "-m", "context_assembler", "memory", "observe")
 
 
 class Client(NamedTuple):
@@ -25,12 +28,14 @@ class Client(NamedTuple):
     settings: str
     event: str = "SessionStart"
     is_nested: bool = True
+    timeout: int = 10  # in the client's unit
 
 
 CLIENTS: Final[Mapping[str, Client]] = {
     "claude_code": Client("~/.claude/settings.json"),  # https://code.claude.com/docs/en/settings
     "codex": Client("~/.codex/hooks.json"),  # https://github.com/openai/codex/issues/19780
-    "gemini_cli": Client("~/.gemini/settings.json"),  # https://geminicli.com/docs/hooks/reference
+    # In milliseconds: https://geminicli.com/docs/hooks/reference (read 2026-11-30)
+    "gemini_cli": Client("~/.gemini/settings.json", timeout=10_000),
     "cursor": Client("~/.cursor/hooks.json", "sessionStart", is_nested=False),
 }
 
@@ -52,18 +57,19 @@ def install_hook(name: str, *, settings: Path | None = None, observes: bool = Tr
     client, path = _client(name, settings)
     wanted = {client.event: _command(name)}
     if observes and name == "claude_code":
-        wanted |= dict.fromkeys(
-            _OBSERVED, f"{_quoted(sys.executable)} -m context_assembler memory observe"
-        )
+        wanted |= dict.fromkeys(_OBSERVED, _shell(sys.executable, *_OBSERVE))
     given = _read(path)
     made = _without_ours(given, path)
     if name == "cursor":
         made.setdefault("version", 1)
     hooks = made.setdefault("hooks", {})
     for event, command in wanted.items():
-        hook: dict[str, Json] = {"type": "command", "command": command, "timeout": _TIMEOUT_SECONDS}
+        hook: dict[str, Json] = {"type": "command", "command": command, "timeout": client.timeout}
         entry = {"hooks": [hook]} if client.is_nested else {"command": command}
-        hooks.setdefault(event, []).append(entry)
+        if not is_list(entries := hooks.setdefault(event, [])):
+            remedy = "Make it a list."
+            raise ConfigurationError(f"{path}: hooks.{event} is no list.", remedy=remedy)
+        entries.append(entry)
     return _write(path, given, made)
 
 
@@ -82,9 +88,11 @@ def uninstall_hook(name: str, *, settings: Path | None = None) -> bool:
 def is_installed(name: str, project: str) -> bool:
     """Whether a client's settings, the user's or the project's, hold the hook of this installation."""
     settings = CLIENTS[name].settings
-    paths = Path(settings).expanduser(), Path(project, settings.removeprefix("~/"))
-    texts = (json.dumps(_read(path)).replace('\\"', '"').replace("\\\\", "\\") for path in paths)
-    return any(_command(name) in text for text in texts)
+    for path in (Path(settings).expanduser(), Path(project, settings.removeprefix("~/"))):
+        with suppress(ConfigurationError):
+            if json.dumps(_command(name)) in json.dumps(_read(path)):
+                return True
+    return False
 
 
 def _client(name: str, settings: Path | None) -> tuple[Client, Path]:
@@ -94,11 +102,14 @@ def _client(name: str, settings: Path | None) -> tuple[Client, Path]:
 
 
 def _command(name: str) -> str:
-    return f"{_quoted(sys.executable)} -I -S {_quoted(str(HOOK))} {name}"
+    return _shell(sys.executable, "-I", "-S", str(HOOK), name)
 
 
-def _quoted(path: str) -> str:
-    return f'"{path}"'
+def _shell(*words: str) -> str:
+    """Return a command line; the clients give it to a shell."""
+    if os.name == "nt":
+        return " ".join(f'"{word}"' if " " in word else word for word in words)
+    return shlex.join(words)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -119,11 +130,14 @@ def _without_ours(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return a copy of the settings without our entries, and without what these leave empty."""
     made: dict[str, Any] = json.loads(json.dumps(given))
     hooks = made.get("hooks", {})
-    if not is_object(hooks) or not all(map(is_list, hooks.values())):
+    if not is_object(hooks):
         remedy = "Make it an object of events, each with a list."
         raise ConfigurationError(f"{path}: 'hooks' is of another form.", remedy=remedy)
-    kept: dict[str, list[Json]] = {}
+    kept: dict[str, Json] = {}
     for event, entries in hooks.items():
+        if not is_list(entries):  # a setting of all hooks, such as Gemini CLI's `enabled`
+            kept[event] = entries
+            continue
         left = [one for entry in entries if (one := _without_our_hook(entry)) is not None]
         if left or not entries:
             kept[event] = left
@@ -141,20 +155,35 @@ def _without_our_hook(entry: Json) -> Json:
 
 
 def _is_ours(entry: Json) -> bool:
-    said = json.dumps(entry)
-    is_hook = "session_start" in said and "hook.py" in said
-    return is_hook or "context_assembler memory observe" in said
+    """Whether an entry runs one of our two commands and nothing else, in whichever installation."""
+    command = entry.get("command") if is_object(entry) else None
+    try:
+        words = shlex.split(str(command).replace("\\", "/"))
+    except ValueError:
+        return False
+    file = "context_assembler/session_start/hook.py"
+    is_hook = words[1:3] == ["-I", "-S"] and len(words) == 5 and words[3].endswith(file)
+    return is_hook or tuple(words[1:]) == _OBSERVE
 
 
 def _write(path: Path, given: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
     """Write the settings if they differ, whole or not at all; the old ones are kept next to them."""
     if given == made:
         return False
+    path = path.resolve()  # a link into a folder that is kept elsewhere stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        path.with_name(f"{path.name}.bak").write_bytes(path.read_bytes())
+    try:
+        raw = (json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except ValueError as error:
+        remedy = "Correct the file, or edit it by hand."
+        raise ConfigurationError(
+            f"{path} cannot be written again: {error}.", remedy=remedy
+        ) from error
+    kept = path.with_name(f"{path.name}.bak")
+    if path.exists() and not kept.exists():
+        kept.write_bytes(path.read_bytes())
     fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    fresh.write_bytes(raw)
     if path.exists():
         fresh.chmod(path.stat().st_mode)
     os.replace(fresh, path)

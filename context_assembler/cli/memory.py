@@ -17,6 +17,8 @@ from context_assembler.cli.sessions import check_exists
 from context_assembler.errors import AssemblyError, ConfigurationError, UnknownMemoryError
 from context_assembler.events import Json, to_json
 from context_assembler.options import AssemblerConfig
+from context_assembler.session_start.inject import state_folder
+from context_assembler.session_start.rendered import forget_rendered
 
 _OUTCOMES: Final = ("added", "replaced", "duplicate")
 app: Final = typer.Typer(help="Keep memories, find them, and measure recall.")
@@ -130,6 +132,7 @@ async def forget(id: list[str], *, memory: Words = None, namespace: Words = None
     """
     async with opened(memory) as store:
         gone = [*await store.forget(id, filters=_only(namespace))]
+    forget_rendered(state_folder())
     unknown = [one for one in dict.fromkeys(id) if one not in gone]
     if not gone:
         raise UnknownMemoryError(unknown[0])

@@ -104,32 +104,33 @@ class Worker:
 
     async def _build(self, project_path: str, session_id: str | None) -> StartContext:
         start = SessionStart(self.memory, settings=self.config.session_start)
-        made = await start.build(project_path, session_id=session_id)
+        made = rendered = await start.build(project_path, session_id=session_id)
         if self.state is not None:
+            if session_id:  # what is kept is for every session
+                rendered = await start.build(project_path)
             row = "http", "", session_id or "", made.project, "worker", ",".join(made.layers)
             figures = made.tokens, len(made.text), f"{made.build_ms:.1f}"
-            await asyncio.to_thread(self._keep, self.state, made, (*row, *figures))
+            await asyncio.to_thread(self._keep, self.state, rendered, (*row, *figures))
         return made
 
-    def _keep(self, state: str, made: StartContext, row: tuple[object, ...]) -> None:
+    def _keep(self, state: str, rendered: StartContext, row: tuple[object, ...]) -> None:
         with suppress(OSError):  # a full disk costs the snapshot, not the answer
-            keep_rendered(made, state, store=self._memory_url or "")
+            keep_rendered(rendered, state, store=self._memory_url or "")
             log_injection(state, row)
 
     async def assembled(self, asked: AssembleBody) -> AssembledContext:
         """Return the context of a session's next call."""
-        refused = {"additional_tools", "exact"} & asked.options.keys()
+        refused = {"additional_tools", "exact", "session_id", "agent_id"} & asked.options.keys()
         if refused:
-            raise HTTPException(422, f"{min(refused)} needs a program's own objects.")
+            raise HTTPException(422, f"{min(refused)} cannot be among the options here.")
         return await self.assembler.assemble(asked.session_id, asked.agent_id, **asked.options)
 
 
-def create_app(worker: Worker, *, token: str | None = None, hosts: tuple[str, ...] = ()) -> Any:
+def create_app(worker: Worker, *, token: str | None = None) -> Any:
     """Return the application that answers for a worker, behind its guard.
 
     Args:
         token: What requests must carry; `None` is for the loopback and Unix sockets alone.
-        hosts: Names under which others reach the worker.
     """
 
     @asynccontextmanager
@@ -141,7 +142,7 @@ def create_app(worker: Worker, *, token: str | None = None, hosts: tuple[str, ..
     _add_errors(app)
     _add_memory(app, worker)
     _add_sessions(app, worker)
-    app.add_middleware(Guard, token=token, hosts=hosts)
+    app.add_middleware(Guard, token=token)
     return app
 
 
@@ -216,7 +217,8 @@ def _add_sessions(app: FastAPI, worker: Worker) -> None:
     @app.post("/api/explain")
     async def explain(asked: AssembleBody) -> dict[str, Json]:
         """Return what became of every piece of a session's next call."""
-        return dict((await worker.assembled(asked)).report.to_json())
+        context = await worker.assembled(asked)
+        return dict(await asyncio.to_thread(context.report.to_json))
 
     @app.get("/api/sessions")
     async def sessions(limit: _Rows = 100) -> list[dict[str, Json]]:

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import json
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -25,12 +25,12 @@ class Guard:
     is not ours. https://fetch.spec.whatwg.org/#origin-header (read 2026-11-30)
 
     Args:
-        token: What `Authorization: Bearer …` must hold; `None`: everybody on this machine may ask.
-        hosts: Names that `Host` may have, besides those of the loopback.
+        token: What `Authorization: Bearer …` must hold; `None`: everybody on this machine may ask,
+            by a name of the loopback.
     """
 
-    def __init__(self, app: App, *, token: str | None, hosts: Collection[str] = ()) -> None:
-        self._app, self._token, self._hosts = app, token, {*LOOPBACK, *hosts}
+    def __init__(self, app: App, *, token: str | None) -> None:
+        self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,11 +42,7 @@ class Guard:
         if refusal := self._refusal(headers, scope["path"]):
             await _answer(send, *refusal)
             return
-        body = await _read(receive)
-        if body is None:
-            await _answer(send, 413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
-            return
-        told = [{"type": "http.request", "body": body, "more_body": False}]
+        told: list[MutableMapping[str, Any]] = []
         has_begun = False
 
         async def hand_over() -> MutableMapping[str, Any]:
@@ -57,8 +53,16 @@ class Guard:
             has_begun = True
             await send(message)
 
+        async def run() -> None:
+            body = await _read(receive)
+            if body is None:
+                await _answer(watch, 413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
+                return
+            told.append({"type": "http.request", "body": body, "more_body": False})
+            await self._app(scope, hand_over, watch)
+
         try:
-            await asyncio.wait_for(self._app(scope, hand_over, watch), SECONDS)
+            await asyncio.wait_for(run(), SECONDS)
         except TimeoutError:
             if not has_begun:
                 await _answer(send, 504, f"It took longer than {SECONDS:g} seconds.")
@@ -67,7 +71,7 @@ class Guard:
         """Return the status and the reason why a request is not answered; `None`: it is."""
         host = headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if name.lower() not in self._hosts:
+        if self._token is None and name.lower() not in LOOPBACK:
             return 421, f"The worker does not answer to the host {host[:100]!r}."
         if "origin" in headers or headers.get("sec-fetch-site", "none") not in (
             "none",

@@ -6,7 +6,7 @@ import secrets
 import socket as sockets
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from signal import SIGTERM, signal
@@ -50,6 +50,9 @@ def run(
         ConfigurationError: The host is not the loopback, and there is no token; or the address is
             taken.
     """
+    if token is not None and not token.strip():
+        remedy = "Pass a token, or leave it out and listen on 127.0.0.1."
+        raise ConfigurationError("The token is empty.", remedy=remedy)
     if socket is None and token is None and not is_loopback(host):
         raise ConfigurationError(
             f"{host} can be reached from other machines, and no token is given.",
@@ -57,7 +60,7 @@ def run(
         )
     state, own = state or state_folder(), secrets.token_urlsafe(24)
     os.makedirs(state, mode=0o700, exist_ok=True)
-    told = {"token": token, "state": state, "hosts": [host], **stores}
+    told = {"token": token, "state": state, **stores}
     # The server hands the signal on once it has stopped; the file with its address has to go too.
     signal(SIGTERM, _stop)
     bound = _bind(host, port, socket)
@@ -84,8 +87,8 @@ def _stop(_signal: int, _frame: object) -> None:
 def app_of_environment() -> Any:
     """Return the application that `run` was asked for, in the process that serves it."""
     told = json.loads(os.environ[_SETTINGS])
-    token, hosts = told.pop("token"), tuple(told.pop("hosts"))
-    return create_app(Worker(**told), token=token, hosts=hosts)
+    token = told.pop("token")
+    return create_app(Worker(**told), token=token)
 
 
 def is_loopback(host: str) -> bool:
@@ -98,29 +101,40 @@ def is_loopback(host: str) -> bool:
 
 def _bind(host: str, port: int, path: str | Path | None) -> sockets.socket:
     """Return the socket to listen on; one in the file system is for its owner alone."""
+    family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
+    bound = sockets.socket(family if path is None else sockets.AF_UNIX)
     try:
         if path is None:
-            family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
-            bound = sockets.socket(family)
             bound.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
             bound.bind((host, port))
         else:
-            Path(path).unlink(missing_ok=True)
-            bound = sockets.socket(sockets.AF_UNIX)
+            _clear(Path(path))
             before = os.umask(0o077)
             try:
                 bound.bind(str(path))
             finally:
                 os.umask(before)
     except OSError as error:
+        bound.close()
         place = str(path) if path is not None else f"{host}:{port}"
         remedy = "Stop what listens there, or pass another --port or --socket."
         raise ConfigurationError(
-            f"The worker cannot listen on {place}: {error}.", remedy=remedy
+            f"{place} cannot be listened on: {error}.", remedy=remedy
         ) from error
     bound.set_inheritable(True)
     bound.listen()  # from now on whoever reads the address can connect
     return bound
+
+
+def _clear(path: Path) -> None:
+    """Remove a socket that nobody listens on any more; anything else there is somebody's."""
+    if not path.is_socket():
+        return
+    with sockets.socket(sockets.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
 
 
 @contextmanager
@@ -128,10 +142,13 @@ def _announced(state: str, bound: sockets.socket, token: str) -> Generator[None]
     """Keep the address where the hook finds it, as long as the worker runs."""
     name, path = bound.getsockname(), Path(state) / "worker"
     address = f"unix:{Path(name).resolve()}" if isinstance(name, str) else f"{name[0]}:{name[1]}"
+    told = f"{address}\n{token}\n"
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f"{address}\n{token}\n")
+        file.write(told)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):  # of two workers with one state folder the later one is found
+            if path.read_text() == told:
+                path.unlink()

@@ -2,6 +2,8 @@
 
 import ast
 import asyncio
+import hashlib
+import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,7 +20,11 @@ from context_assembler.session_start.inject import find_project
 _FIRST_COMMITS: Final = 30  # of a project that was never indexed
 _MOST_BYTES: Final = 1_000_000  # of one source
 _MOST_FILES: Final = 400  # of one commit: more is no edit, but a move or an import
+_MOST_LISTED: Final = 100_000
 _GIT_SECONDS: Final = 60
+_ON_DISK: Final = "not committed yet"
+# No lock, no question, and nothing is fetched for what a partial clone lacks.
+_QUIET: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
 _MODULES: Final[Mapping[str, tuple[str, str]]] = {  # by suffix: a parser's package and its language
     **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), ("tree_sitter_javascript", "language")),
     **dict.fromkeys((".ts", ".mts", ".cts"), ("tree_sitter_typescript", "language_typescript")),
@@ -71,6 +77,12 @@ async def index_code(store: MemoryStore, project_path: str) -> Indexed:
     commits, records = await asyncio.to_thread(_read, project, last, unread)
     done = await store.remember(records)
     changed = sum(one.outcome == "added" for one in done)
+    # What was on disk alone, and is there no more, was never a change.
+    listed = await store.list_records(limit=_MOST_LISTED, filters=filters)
+    fresh = {record.id for record in records}
+    gone = [one.id for one in listed if one.text == _ON_DISK and one.id not in fresh]
+    if gone:
+        await store.forget(gone, filters=filters)
     return Indexed(project, commits, changed, unread)
 
 
@@ -95,7 +107,13 @@ def _git(project: str, *words: str) -> bytes:
     """Return what git prints."""
     command = _command(project, *words)
     try:
-        run = subprocess.run(command, capture_output=True, check=False, timeout=_GIT_SECONDS)
+        run = subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            timeout=_GIT_SECONDS,
+            env={**os.environ, **_QUIET},
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigurationError(
             f"git could not be asked: {error}.", remedy="Install git, or run it by hand to see why."
@@ -125,16 +143,16 @@ def _changes(
 ) -> Iterator[MemoryRecord]:
     """Yield a record for each function that a commit changed; without one, that differs on disk."""
     if commit:
-        told = _git(project, "show", "-s", "--format=%ct%n%s", commit).decode("utf-8", "replace")
+        about = ("show", "-s", "--no-show-signature", "--format=%ct%n%s", commit)
+        told = _git(project, *about).decode("utf-8", "replace")
         moment, _, subject = told.strip().partition("\n")
         listed = _git(
             project, "diff-tree", "-r", "--root", "--no-commit-id", "--name-only", "-z", commit
         )
         before, shown = f"{commit}^", commit
     else:
-        moment, subject = "", "not committed yet"
-        listed = _git(project, "diff", "--no-ext-diff", "--name-only", "-z", "HEAD")
-        listed += _git(project, "ls-files", "--others", "--exclude-standard", "-z")
+        moment, subject = "", _ON_DISK
+        listed = "\0".join(_changed_on_disk(project)).encode()
         before, shown = "HEAD", _git(project, "rev-parse", "HEAD").decode().strip()
     paths = [
         path for path in listed.decode("utf-8", "replace").split("\0") if path.endswith(SUFFIXES)
@@ -145,7 +163,7 @@ def _changes(
             old = _functions_of(path, blobs.read(before, path))
             raw = blobs.read(commit, path) if commit else _on_disk(file)
             new = _functions_of(path, raw)
-        except (SyntaxError, ValueError, RecursionError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             unread[path] = str(error) or type(error).__name__
             continue
         at = float(moment) if moment else (file.stat().st_mtime if file.exists() else 0.0)
@@ -153,7 +171,7 @@ def _changes(
             change = _kind_of(old.get(name), new.get(name))
             if change is not None:
                 held = new.get(name) or old[name]
-                about = ChangedFunctionMetadata(
+                metadata = ChangedFunctionMetadata(
                     name=name,
                     path=path,
                     change=change,
@@ -166,7 +184,7 @@ def _changes(
                     id=f"{path}:{name}",
                     namespace=project,
                     created_at=datetime.fromtimestamp(at, UTC) if at else None,
-                    metadata=about,
+                    metadata=metadata,
                     extras={"commit": shown},
                 )
 
@@ -182,7 +200,9 @@ class _Blobs:
 
     def __init__(self, project: str) -> None:
         command = _command(project, "cat-file", "--batch")
-        self._git = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._git = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **_QUIET}
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -205,6 +225,24 @@ class _Blobs:
             return b""
         raw = told.read(int(head[2]) + 1)[:-1]
         return raw if head[1] == b"blob" and len(raw) <= _MOST_BYTES else b""
+
+
+def _changed_on_disk(project: str) -> Iterator[str]:
+    """Yield the sources that differ from the last commit.
+
+    `git diff` would run the programs that the repository's settings name as filters: contents are
+    compared with the commit's by their hash. https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
+    """
+    tree = _git(project, "ls-tree", "-r", "-z", "HEAD").decode("utf-8", "replace")
+    rows = (row.partition("\t") for row in tree.split("\0") if row.endswith(SUFFIXES))
+    held = {path: about.split()[2] for about, _, path in rows}
+    listed = _git(project, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    found = listed.decode("utf-8", "replace").split("\0")
+    for path in dict.fromkeys((*held, *(one for one in found if one.endswith(SUFFIXES)))):
+        raw, blob = _on_disk(Path(project, path)), held.get(path, "")
+        made = hashlib.sha256 if len(blob) == 64 else hashlib.sha1
+        if made(b"blob %d\0" % len(raw) + raw).hexdigest() != blob:
+            yield path
 
 
 def _on_disk(file: Path) -> bytes:

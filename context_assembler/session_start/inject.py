@@ -70,9 +70,17 @@ def _main_repository(marker: str) -> str:
     https://git-scm.com/docs/gitrepository-layout (read 2026-11-30): `gitdir: <main>/.git/worktrees/…`
     """
     text = _read_file(marker).decode("utf-8", "replace").strip()
-    where = text.removeprefix("gitdir:").strip().replace("\\", "/")
-    root, inside, _ = where.partition("/.git/worktrees/")
-    return os.path.realpath(root) if inside and os.path.isdir(root) else ""
+    where = text.removeprefix("gitdir:").strip()
+    where = os.path.realpath(os.path.join(os.path.dirname(marker), where))
+    root, inside, _ = where.replace("\\", "/").partition("/.git/worktrees/")
+    if not inside:
+        return ""
+    try:  # the repository has to know of the worktree as well
+        back = _read_file(os.path.join(where, "gitdir")).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    is_known = os.path.realpath(os.path.join(where, back)) == os.path.realpath(marker)
+    return os.path.realpath(root) if is_known else ""
 
 
 def state_folder() -> str:
@@ -115,8 +123,9 @@ def ask_worker(state: str, project: str, session_id: str) -> "tuple[str, str, st
         link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         where = address.removeprefix("unix:")
     else:
-        link = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
         host, _, port = address.rpartition(":")
+        family = _socket.AF_INET6 if ":" in host else _socket.AF_INET
+        link = _socket.socket(family, _socket.SOCK_STREAM)
         where = (host, int(port))
     try:
         link.settimeout(WORKER_SECONDS)
@@ -175,8 +184,9 @@ def clipped(text: str, most_chars: int = MOST_CHARS - _MARGIN_CHARS) -> str:
 
 def envelope(client: str, event: str, text: str) -> bytes:
     """Return what the client reads, as bytes that every code page leaves alone."""
-    form = ENVELOPES.get(client, ENVELOPES["claude_code"])
-    return form.replace("%e", _json_text(event)).replace("%s", _json_text(text)).encode() + b"\n"
+    before, _, after = ENVELOPES.get(client, ENVELOPES["claude_code"]).partition("%s")
+    before = before.replace("%e", _json_text(event))
+    return f"{before}{_json_text(text)}{after}\n".encode()
 
 
 class _Output:
@@ -186,7 +196,10 @@ class _Output:
         from _thread import allocate_lock, start_new_thread
 
         self.client, self.event, self._lock = client, "SessionStart", allocate_lock()
-        start_new_thread(self._watch, ())
+        try:
+            start_new_thread(self._watch, ())
+        except RuntimeError:  # no thread is to be had: no deadline then
+            return
 
     def _watch(self) -> None:
         time.sleep(DEADLINE_SECONDS)
@@ -205,12 +218,15 @@ def main(arguments: "list[str]") -> None:
     started = time.perf_counter()
     output = _Output(arguments[0] if arguments else "claude_code")
     try:
-        asked = _read_object(_read_all(lambda size: os.read(0, size)))
+        asked = _read_stdin()
         output.event = _text_of(asked, "hook_event_name") or output.event
         session_id, source = _text_of(asked, "session_id"), _text_of(asked, "source")
         folder = _text_of(asked, "cwd") or os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
         state, project = state_folder(), find_project(folder)
-        route, text, tokens, layers = _first_found(state, project, session_id)
+        # What was rendered tells of all sessions; the worker leaves out the one that goes on.
+        goes_on = source in ("resume", "clear", "compact")
+        order = ("worker", "snapshot", "table") if goes_on else ("snapshot", "worker", "table")
+        route, text, tokens, layers = _first_found(order, state, project, session_id)
         text = clipped(text) if text.strip() else NOTHING_YET
         output.write(text)
         spent = f"{(time.perf_counter() - started) * 1_000:.1f}"
@@ -222,10 +238,12 @@ def main(arguments: "list[str]") -> None:
         os._exit(0)
 
 
-def _first_found(state: str, project: str, session_id: str) -> "tuple[str, str, str, str]":
+def _first_found(
+    order: "tuple[str, ...]", state: str, project: str, session_id: str
+) -> "tuple[str, str, str, str]":
     """Return the route that led to a text, the text, its tokens and layers."""
     trouble: list[str] = []
-    for name in ("snapshot", "worker", "table"):
+    for name in order:
         try:
             if name == "worker":
                 return name, *ask_worker(state, project, session_id)
@@ -240,9 +258,11 @@ def log_injection(state: str, row: "tuple[object, ...]") -> None:
     """Add a row to the log: time, client, source, session, project, route, layers, tokens, chars, ms."""
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     fields = (" ".join(str(field).split()) for field in (moment, *row))
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    file = os.open(os.path.join(state, "injections.tsv"), flags, 0o600)
+    flags, path = os.O_WRONLY | os.O_APPEND | os.O_CREAT, os.path.join(state, "injections.tsv")
+    file = os.open(path, flags, 0o600)
     try:
+        if os.fstat(file).st_size > _MOST_FILE_BYTES:
+            os.replace(path, f"{path}.old")
         os.write(file, ("\t".join(fields) + "\n").encode("utf-8", "replace"))
     finally:
         os.close(file)
@@ -251,20 +271,31 @@ def log_injection(state: str, row: "tuple[object, ...]") -> None:
 # ---- bytes and JSON ----
 
 
+def _read_stdin() -> "dict[str, object]":
+    """Return the JSON object on stdin, as soon as it is whole: some clients keep the pipe open."""
+    raw = b""
+    while len(raw) < _MOST_INPUT_BYTES and (chunk := os.read(0, 65_536)):
+        raw += chunk
+        if chunk.rstrip().endswith(b"}") and (asked := _read_object(raw)):
+            return asked
+    return _read_object(raw)
+
+
 def _read_file(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(_MOST_FILE_BYTES)
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        return os.read(file, _MOST_FILE_BYTES)
+    finally:
+        os.close(file)
 
 
-def _read_all(read: "Callable[[int], bytes]", until: float = 0.0) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
+def _read_all(read: "Callable[[int], bytes]", until: float) -> bytes:
+    raw = b""
     while chunk := read(65_536):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > _MOST_INPUT_BYTES or (until and time.monotonic() > until):
+        raw += chunk
+        if len(raw) > _MOST_INPUT_BYTES or time.monotonic() > until:
             raise OSError("too much, or too slow")
-    return b"".join(chunks)
+    return raw
 
 
 def _quoted(text: str) -> str:

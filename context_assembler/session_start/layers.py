@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -68,7 +69,7 @@ class _Ask(NamedTuple):
     settings: SessionStartSettings
     project: str
     session_id: str | None
-    last: MemoryRecord | None  # the last session that ended
+    ended: Sequence[MemoryRecord] = ()  # the sessions that have ended, newest first
 
     async def newest(self, kind: MemoryKind, limit: int = _MOST_READ) -> list[MemoryRecord]:
         """Return the newest records of a kind, without those of the session that starts."""
@@ -137,11 +138,10 @@ class SessionStart:
         """
         started, settings = time.perf_counter(), self.settings
         project = find_project(project_path)
-        ask = _Ask(self.store, settings, project, session_id, None)
+        ask = _Ask(self.store, settings, project, session_id)
         skipped = list[SkippedLayer]()
         with suppress(Exception):  # the layer of sessions says why
-            ended = await self._in_time(_ended_sessions(ask))
-            ask = ask._replace(last=ended[0] if ended else None)
+            ask = ask._replace(ended=await self._in_time(_ended_sessions(ask)))
         blocks, sizes, left_out = list[str](), dict[str, int](), dict[str, int]()
         frame = self._count("\n\n".join(_frame(project)))
         room = settings.budget_tokens - max(settings.reserve_tokens, frame + _BREAKS_TOKENS)
@@ -178,16 +178,16 @@ class SessionStart:
 
     def _fill(self, layer: _Layer, entries: Sequence[str], most_tokens: int) -> tuple[str, int]:
         """Return a layer with as many of its first entries as have room, and how many those are."""
-        block, shown = f"## {layer.heading}", 0
+        block, shown = f"## {layer.heading}", list[str]()
         for entry in entries:
             longer = f"{block}\n{entry}"
-            if self._count(longer) > most_tokens:
-                break
-            block, shown = longer, shown + 1
+            if self._count(longer) <= most_tokens:  # a smaller one may fit where this does not
+                block = longer
+                shown.append(entry)
         if layer.is_by_day:
-            newest = sorted(entries[:shown], key=_day_of, reverse=True)
+            newest = sorted(shown, key=_day_of, reverse=True)
             block = "\n".join((f"## {layer.heading}", *newest))
-        return block, shown
+        return block, len(shown)
 
     def _joined(
         self,
@@ -215,7 +215,7 @@ class SessionStart:
 
 def _frame(project: str) -> tuple[str, str]:
     """Return what stands above and below all layers."""
-    name = _line(project)
+    name = shlex.quote(_line(project))
     return (
         f"# What is remembered of {_line(os.path.basename(project) or project)}",
         f'Search for more: `context-assembler memory search "…" --namespace {name}`',
@@ -246,18 +246,17 @@ def _day(record: MemoryRecord) -> str:
 
 async def _ended_sessions(ask: _Ask) -> list[MemoryRecord]:
     """Return the sessions that have ended; another one that still runs may yet undo what it did."""
-    found = await ask.newest("sessions", 4 * ask.settings.index_sessions)
-    ended = [
+    found = await ask.newest("sessions")
+    return [
         one
         for one in found
         if isinstance(one.metadata, SessionMetadata) and one.metadata.ended_at is not None
     ]
-    return ended[: ask.settings.index_sessions]
 
 
 async def _read_sessions(ask: _Ask) -> list[str]:
     entries = list[str]()
-    for record in await _ended_sessions(ask):
+    for record in (await _ended_sessions(ask))[: ask.settings.index_sessions]:
         about = record.metadata
         assert isinstance(about, SessionMetadata)
         title = _line(about.title or record.text).rstrip(".:")
@@ -303,14 +302,15 @@ async def _read_learnings(ask: _Ask) -> list[str]:
 async def _read_observations(ask: _Ask) -> list[str]:
     """Return observations: those like the last session, then the newest others, each day together."""
     most, alike = ask.settings.max_observations, list[MemoryRecord]()
-    if ask.last is not None:
-        about, filters = ask.last.metadata, ask.filters("observations")
+    for last in ask.ended[:1]:
+        about, filters = last.metadata, ask.filters("observations")
         paths = about.paths if isinstance(about, SessionMetadata) else ()
-        query = " ".join((ask.last.text, *map(os.path.basename, paths)))
+        query = " ".join((last.text, *map(os.path.basename, paths)))
         hits = await ask.store.search(query, limit=most, filters=filters)
         alike = [hit.record for hit in hits]
-    newest = await ask.newest("observations", most)
-    found = {record.id: record for record in (*alike, *newest)}
+    newest = await ask.newest("observations")
+    done = {None, *(one.session_id for one in ask.ended)}  # what runs may yet undo what it did
+    found = {one.id: one for one in (*alike, *newest) if one.session_id in done}
     entries = list[str]()
     for record in list(found.values())[:most]:
         about = record.metadata

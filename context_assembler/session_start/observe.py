@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from context_assembler.errors import TranscriptError
 from context_assembler.events import Json, JsonObject, SessionEvent, ToolCall, ToolResult, is_object
 from context_assembler.memory.kinds import LearningMetadata, ObservationMetadata, SessionMetadata
-from context_assembler.memory.records import MemoryRecord, normal_text
+from context_assembler.memory.records import MemoryRecord, masked, normal_text
 from context_assembler.memory.stores import MemoryStore
 from context_assembler.session_start.inject import find_project
 from context_assembler.transcripts import ReadTranscript, read_transcript
@@ -54,11 +54,10 @@ async def learn(
     store: MemoryStore, text: str, *, project_path: str, confidence: float = 0.8, domain: str = ""
 ) -> str:
     """Remember a learning of a project; learning it again changes how sure it is. Returns its id."""
-    name = blake2b(normal_text(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
     record = MemoryRecord(
         text=text,
         kind="learnings",
-        id=f"learning:{name}",
+        id=f"learning:{_hash(normal_text(text))}",
         namespace=find_project(project_path),
         metadata=LearningMetadata(confidence=confidence, domain=domain or None),
     )
@@ -74,8 +73,9 @@ async def _observe_hook(store: MemoryStore, told: JsonObject, project_path: str 
             reason=f"its event is {event!r}, or it names no session",
             remedy=f"Pass the JSON of {', '.join(HOOKS)}, or a transcript's file.",
         )
-    folder = project_path or str(told.get("cwd") or os.getcwd())
-    if str(event).startswith("PostToolUse"):
+    if str(event).startswith("PostToolUse"):  # the client's `cwd` follows its shell
+        here = os.environ.get("CLAUDE_PROJECT_DIR") or told.get("cwd") or os.getcwd()
+        folder = project_path or str(here)
         project, arguments = find_project(folder), told.get("tool_input")
         said = _text_of(told.get("tool_response", told.get("error", "")))
         call = ToolCall(
@@ -88,7 +88,8 @@ async def _observe_hook(store: MemoryStore, told: JsonObject, project_path: str 
         return Observed(project, session, await _keep(store, [found] if found else []))
     path = Path(str(told.get("transcript_path") or ""))
     read = read_transcript(path, format="claude_code", partial=True)
-    return await _observe_transcript(store, read, session, folder, is_ended=event == "SessionEnd")
+    is_ended = event == "SessionEnd"
+    return await _observe_transcript(store, read, session, project_path, is_ended=is_ended)
 
 
 async def _observe_transcript(
@@ -179,8 +180,8 @@ def _observation(
     arguments = call.arguments
     path = next((one for name in _PATHS if isinstance(one := arguments.get(name), str)), "")
     if error is not None:
-        what = str(arguments.get("command") or path or arguments.get("pattern") or "")
-        last = next((line for line in reversed(error.splitlines()) if line.strip()), "")
+        what = masked(str(arguments.get("command") or path or arguments.get("pattern") or ""))
+        last = next((line for line in reversed(masked(error).splitlines()) if line.strip()), "")
         name, kind = f"failed:{call.call_id}", "failure"
         text = f"{call.name} failed: {_first_line(what, _TITLE_CHARS)}: {last}"[:_TEXT_CHARS]
     elif path and any(name in arguments for name in _WRITES):
@@ -192,7 +193,7 @@ def _observation(
     return MemoryRecord(
         text=text,
         kind="observations",
-        id=f"{session}:{name}",
+        id=f"{session}:{_hash(name)}",
         namespace=folders[1],
         session_id=session,
         created_at=at,
@@ -200,8 +201,14 @@ def _observation(
     )
 
 
+def _hash(text: str) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
 def _first_line(text: str, most: int) -> str:
-    line = next((line.strip(" #*:") for line in text.splitlines() if line.strip(" #*:")), "")
+    """Return the first line that says something; what is a secret is masked before it is cut."""
+    lines = masked(text).splitlines()
+    line = next((line.strip(" #*:") for line in lines if line.strip(" #*:")), "")
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 

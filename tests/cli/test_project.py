@@ -54,14 +54,16 @@ def test_what_is_remembered_is_what_the_hook_tells(
 
 def test_a_hook_reports_on_stdin(run: Run, state: Path, project: Path, tmp_path: Path) -> None:
     report = {"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": str(project)}
-    report["transcript_path"] = str(transcript(tmp_path))
+    report["transcript_path"] = str(transcript(tmp_path, cwd=str(project)))
 
     done = run("memory", "observe", *MEMORY, stdin=json.dumps(report).encode())
     refused = run("memory", "observe", *MEMORY, stdin=b"[1]")
+    unread = run("memory", "observe", str(project / "cart.py"), *MEMORY)
 
     assert done.code == 0
     assert "The cart keeps its items now" in text_of(told(state, {"cwd": str(project)}))
-    assert refused.code == 2
+    assert (refused.code, unread.code) == (0, 2)  # a failing hook does not stop its client
+    assert "report of a hook" in refused.err
 
 
 def test_the_doctor_runs_the_hook_and_names_what_is_wrong(
@@ -142,7 +144,7 @@ def test_a_hook_beside_ours_in_one_entry_stays(run: Run, tmp_path: Path) -> None
     assert left == [{"hooks": [{"type": "command", "command": "mine"}]}]
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"hooks": []}', '{"hooks": {"SessionStart": {}}}'])
+@pytest.mark.parametrize("text", ["{", "[1]", '{"hooks": []}', "{/* mine */}"])
 def test_settings_that_cannot_be_read_are_left_alone(run: Run, tmp_path: Path, text: str) -> None:
     path = tmp_path / "settings.json"
     path.write_text(text)
@@ -151,3 +153,32 @@ def test_settings_that_cannot_be_read_are_left_alone(run: Run, tmp_path: Path, t
         assert run("hook", word, "--settings", str(path)).code == 2
     assert path.read_text() == text
     assert run("hook", "install", "clawd").code == 2
+
+
+def test_only_our_own_commands_are_ours(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    mine = [
+        "~/.claude/hooks/session_start_hook.py",
+        "echo done && python -m context_assembler memory observe",
+        "python session_start/hook.py",
+    ]
+    hooks = {event: [{"hooks": [{"command": one} for one in mine]}] for event in ("Stop", "Other")}
+    given = {"hooks": {**hooks, "enabled": True}, "size": 1}
+    path.write_text(json.dumps(given))
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+
+    for word in ("install", "uninstall"):
+        assert run("hook", word, "--settings", str(link)).code == 0
+
+    assert json.loads(path.read_text()) == given
+    assert link.is_symlink()
+
+
+def test_what_was_forgotten_is_told_no_more(run: Run, state: Path, project: Path) -> None:
+    learnt = run("memory", "learn", "The key is red.", "--project", str(project), *MEMORY, "--json")
+    assert "The key is red." in text_of(told(state, {"cwd": str(project)}))
+
+    run("memory", "forget", learnt.json["id"], *MEMORY)
+
+    assert "red" not in text_of(told(state, {"cwd": str(project)}))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,8 @@ def test_a_request_that_cannot_be_met_says_why(
         {"model": "gpt-5.5", "additional_tools": ["os.system"]},
         {"model": "gpt-5.5", "exact": True},
         {"model": "gpt-5.5", "max_context_tokens": 1},
+        {"model": "gpt-5.5", "session_id": "second"},
+        {"model": "gpt-5.5", "agent_id": "a"},
     ],
     ids=repr,
 )
@@ -194,6 +197,35 @@ def test_a_token_and_a_unix_socket_of_its_owner_keep_others_out(
         shown = text_of(told(tmp_path, {"cwd": stores["project"]}))
     assert "Prices are integers." in shown
     assert not (tmp_path / "worker").exists()
+
+
+def test_a_file_in_the_place_of_the_socket_stays(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    path.write_text("mine")
+
+    with pytest.raises(ConfigurationError, match="cannot be listened on"):
+        run(socket=path, state=str(tmp_path))
+
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("damage", ["locked", "corrupt"])
+def test_a_table_that_cannot_be_written_costs_no_answer(
+    tmp_path: Path, stores: dict[str, str], damage: str
+) -> None:
+    worker = Worker(memory=stores["memory"], state=str(tmp_path))
+    table = sqlite3.connect(tmp_path / "rendered.db")
+    if damage == "locked":
+        table.execute("CREATE TABLE held (x)")
+        table.execute("BEGIN EXCLUSIVE")
+    else:
+        (tmp_path / "rendered.db").write_bytes(b"no database" * 500)
+
+    made = asyncio.run(worker.context(stores["project"], "s"))
+    table.close()
+
+    assert "Prices are integers." in made.text
+    assert list(tmp_path.glob("snapshot-*.md"))
 
 
 def test_no_request_of_the_schema_breaks_the_worker(stores: dict[str, str]) -> None:

@@ -1,6 +1,8 @@
 """What fills project memory: transcripts, hooks, sources, learnings; each safe to run twice."""
 
+import asyncio
 import json
+import os
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -149,6 +151,36 @@ async def test_sources_that_cannot_be_parsed_are_named(store: Any, project: Path
     assert set(await changes(store)) == {"fine.py:g"}
 
 
+async def test_an_edit_that_was_taken_back_is_no_change(store: Any, project: Path) -> None:
+    commit(project, "Begin", {"cart.py": PYTHON})
+    await index_code(store, str(project))
+    (project / "cart.py").write_text(PYTHON + "\ndef later(): pass\n")
+    (project / "new.py").write_text("def new(): pass\n")
+    await index_code(store, str(project))
+    assert {"cart.py:later", "new.py:new"} < set(await changes(store))
+
+    (project / "cart.py").write_text(PYTHON)
+    (project / "new.py").unlink()
+    await index_code(store, str(project))
+
+    assert not {"cart.py:later", "new.py:new"} & set(await changes(store))
+
+
+async def test_no_program_of_the_repository_runs(store: Any, project: Path) -> None:
+    commit(project, "Begin", {"cart.py": PYTHON, ".gitattributes": "*.py filter=f diff=d\n"})
+    for key in ("filter.f.clean", "filter.f.process", "diff.d.textconv", "diff.external"):
+        git(project, "config", key, "touch ran")
+    git(project, "config", "core.fsmonitor", "touch ran")
+    git(project, "config", "gpg.program", "touch ran")
+    git(project, "config", "log.showSignature", "true")
+    (project / "cart.py").write_text(PYTHON.replace("return 0", "return 1"))
+
+    await index_code(store, str(project))
+
+    assert (await changes(store))["cart.py:Cart.total"] == ("modified", "not committed yet")
+    assert "ran" not in await asyncio.to_thread(os.listdir, project)
+
+
 async def test_a_folder_without_a_repository_is_refused(store: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="git says"):
         await index_code(store, str(tmp_path))
@@ -170,7 +202,7 @@ def row(number: int, role: str, content: Any, **fields: Any) -> dict[str, Any]:
     }
 
 
-def transcript(folder: Path, *, rows: int = 6) -> Path:
+def transcript(folder: Path, *, rows: int = 6, cwd: str = "/src/shop") -> Path:
     edit = {"file_path": "/src/shop/cart.py", "old_string": "a", "new_string": "b"}
     told = [
         row(0, "user", "Make the cart keep its items.\nIt forgets them."),
@@ -196,7 +228,8 @@ def transcript(folder: Path, *, rows: int = 6) -> Path:
         row(5, "assistant", [{"type": "text", "text": "The cart keeps its items now."}]),
     ]
     path = folder / "s1.jsonl"
-    path.write_text("\n".join(json.dumps(one) for one in told[:rows]) + "\n")
+    lines = [json.dumps({**one, "cwd": cwd}) for one in told[:rows]]
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -224,12 +257,12 @@ async def test_a_transcript_is_one_session_its_edits_and_its_failures(
 
 
 async def test_a_session_that_goes_on_is_listed_once_it_ends(store: Any, tmp_path: Path) -> None:
-    hook: dict[str, Any] = {"session_id": "s1", "cwd": str(tmp_path)}
-    hook["transcript_path"] = str(transcript(tmp_path, rows=3))
+    hook: dict[str, Any] = {"session_id": "s1", "cwd": "/elsewhere"}
+    hook["transcript_path"] = str(transcript(tmp_path, rows=3, cwd=str(tmp_path)))
 
     await observe(store, {**hook, "hook_event_name": "Stop"})
     during = await SessionStart(store).build(str(tmp_path))
-    transcript(tmp_path)
+    transcript(tmp_path, cwd=str(tmp_path))
     await observe(store, {**hook, "hook_event_name": "SessionEnd", "reason": "exit"})
     after = await SessionStart(store).build(str(tmp_path))
 
@@ -275,6 +308,18 @@ async def test_a_learning_learnt_again_changes_how_sure_it_is(store: Any, tmp_pa
     [learning] = await records(store, "learnings")
     assert learning.namespace == find_project(str(tmp_path))
     assert "(100% sure" in (await SessionStart(store).build(str(tmp_path))).text
+
+
+async def test_secrets_are_masked_before_anything_is_cut(store: Any, tmp_path: Path) -> None:
+    key = "sk-ant-api03-" + "aB3" * 31
+    failed = {"hook_event_name": "PostToolUseFailure", "session_id": "s", "tool_name": "Bash"}
+    for front in range(40, 80, 3):
+        told = {"command": "x" * front + " " + key, "file_path": f"/src/{key}.txt"}
+        await observe(store, {**failed, "tool_input": told, "error": "y" * front * 4 + " " + key})
+
+    found = await records(store, "observations")
+    assert found
+    assert not any("sk-ant-api03-aB3" in repr(one) for one in found)
 
 
 async def test_recorded_sessions_are_observed(corpus: Path, store: Any, tmp_path: Path) -> None:

@@ -159,7 +159,8 @@ def test_trouble_is_one_line_that_says_so(state: Path, project: Path) -> None:
 
 
 def test_a_project_of_which_nothing_is_known_is_told_so(state: Path, project: Path) -> None:
-    keep_rendered(context(find_project(str(project)), ""), str(state))
+    for text in ("known", ""):
+        keep_rendered(context(find_project(str(project)), text), str(state))
 
     assert "nothing is remembered" in text_of(told(state, {"cwd": str(project)}))
 
@@ -180,6 +181,27 @@ reports = st.binary(max_size=300) | st.dictionaries(
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_on_stdin_an_envelope_comes_out(state: Path, raw: bytes) -> None:
     assert text_of(told(state, raw))
+
+
+@pytest.mark.parametrize("event", ["%s", "%e", "SessionStart", "é"])
+def test_the_event_is_the_clients_own_word(state: Path, event: str) -> None:
+    envelope = told(state, {"hook_event_name": event})
+
+    assert envelope["hookSpecificOutput"]["hookEventName"] == event
+
+
+def test_a_pipe_that_stays_open_is_not_waited_for(state: Path, project: Path) -> None:
+    keep_rendered(context(find_project(str(project)), "told"), str(state))
+    command = [sys.executable, "-I", "-S", str(HOOK)]
+    environment = {**os.environ, "CONTEXT_ASSEMBLER_STATE": str(state)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as run:
+        assert run.stdin is not None
+        assert run.stdout is not None
+        run.stdin.write(json.dumps({"cwd": str(project)}).encode())
+        run.stdin.flush()
+        assert text_of(json.loads(run.stdout.read())) == "told"
 
 
 @pytest.mark.parametrize("client", ENVELOPES)

@@ -152,6 +152,15 @@ def test_learnings_are_sure_enough_and_the_surest_come_first(tmp_path: Path, pro
     assert set(shown) == {"certain", "likely", "unrated"}
 
 
+def test_an_entry_that_is_too_large_does_not_keep_others_out(tmp_path: Path, project: str) -> None:
+    given = [learning("漢" * 290, project, 1.0), learning("small", project, 0.9)]
+
+    context = built(tmp_path, given, learnings_tokens=100)
+
+    assert "small" in context.text
+    assert context.left_out == {"learnings": 1}
+
+
 def test_functions_are_named_once_by_file(tmp_path: Path, project: str) -> None:
     records = [function("add", project, day=n) for n in range(3)]
     records += [function("total", project, path="price.py", day=9)]
@@ -172,9 +181,7 @@ def test_observations_like_the_last_session_come_first(tmp_path: Path, project: 
     first = context.text.split("## Observations\n")[1].splitlines()[0]
     assert "The cart was rebuilt twice" in first
     assert context.left_out["observations"] > 0
-    assert f"No room for {context.left_out['observations']} observations" in (
-        context.text
-    )
+    assert f"No room for {context.left_out['observations']} observations" in (context.text)
 
 
 class Broken:
@@ -233,6 +240,10 @@ def test_a_worktree_shares_the_memory_of_its_repository(tmp_path: Path) -> None:
     (main / ".git" / "worktrees" / "tree").mkdir(parents=True)
     tree.mkdir(parents=True)
     (tree.parent / ".git").write_text(f"gitdir: {main}/.git/worktrees/tree\n")
+    assert find_project(str(tree)) == str(
+        tree.parent.resolve()
+    )  # the repository knows nothing of it
+    (main / ".git" / "worktrees" / "tree" / "gitdir").write_text(f"{tree.parent}/.git\n")
 
     assert find_project(str(tree)) == find_project(str(main)) == str(main.resolve())
     assert find_project(str(tmp_path)) == str(tmp_path.resolve())
