@@ -322,9 +322,8 @@ def file_entries(
         tokens = count_text(file.text) if file.text else 0
         is_cut = file.state == "ok" and file.is_shortened
         decision: Decision = "shortened" if is_cut else _FILE_DECISIONS.get(file.state, "dropped")
-        reason = "; ".join(file.warnings) or _FILE_REASONS.get(file.state, "")
-        if file.state == "ok":
-            reason = reason or getattr(file, "absence", "")  # whose place it takes
+        # Of one that is sent, whose place it takes.
+        reason = "; ".join(file.warnings) or _FILE_REASONS.get(file.state, file.absence)
         rule = "file.shortened" if is_cut else f"file.{file.state}"
         yield ReportEntry("file", file.path, decision, tokens, tokens, reason, rule)
 

@@ -383,9 +383,8 @@ def overflow_of(
         sizes[label] += piece.tokens
     largest = max(sizes, key=lambda label: sizes[label])
     worst = max(by_label[largest], key=lambda piece: piece.tokens)
-    native = [
-        part for part in worst.parts if part["type"] in ("tool_call", "tool_result", "opaque")
-    ]
+    kinds = ("tool_call", "tool_result", "opaque")
+    native = [part for part in worst.parts if part["type"] in kinds]
     part = max(native, key=lambda one: part_tokens(lines, one, worst.line), default=None)
     return ContextOverflowError(
         budget_tokens=room,

@@ -249,6 +249,7 @@ class File(NamedTuple):
     text: str = ""
     warnings: tuple[str, ...] = ()
     is_shortened: bool = False
+    absence: str = ""
 
 
 FILES: dict[str, tuple[File, tuple[Decision, int, str, str]]] = {
