@@ -169,7 +169,7 @@ def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
 def settle_call(call: JsonObject, log: Log = lambda *_: None) -> JsonObject:
     """Return a call with arguments that any provider takes.
 
-    What is not a JSON object is the one argument of its call, next to the text that the model wrote.
+    What is not a JSON object is the one argument of its call, next to the text that was written.
 
     Source:
         https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming
