@@ -103,11 +103,11 @@ NOTES = {
         skill_file("a", more="tools: [5]\n"),
         "5 is neither a spec nor a JSON file of specs",
     ),
-    "no such file": (skill_file("a", more="tools: t.json\n"), "'t.json' is no spec"),
-    "a file of text": (skill_file("a", more="tools: odd.json\n"), "'odd.json' is no spec"),
+    "no such file": (skill_file("a", more="tools: t.json\n"), "'t.json' is neither a spec"),
+    "a file of text": (skill_file("a", more="tools: odd.json\n"), "'odd.json' is neither a spec"),
     "a file elsewhere": (
         skill_file("a", more="tools: ../../x.json\n"),
-        "'../../x.json' is no spec",
+        "'../../x.json' is neither a spec",
     ),
 }
 
@@ -237,7 +237,7 @@ async def test_folders_are_asked_without_a_loop_and_with_one_alike(tmp_path: Pat
 
 
 def test_what_is_no_source_of_skills_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no source of skills"):
+    with pytest.raises(ConfigurationError, match="not a source of skills"):
         SkillLister(5)
 
 

@@ -605,7 +605,7 @@ def test_nothing_opens_nothing_and_a_source_stays_itself() -> None:
 
 @pytest.mark.parametrize("wrong", [3, "search", [object()]])
 def test_what_is_no_source_is_refused(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match="no source of tools"):
+    with pytest.raises(ConfigurationError, match="not a source of tools"):
         open_tool_sources(wrong)
 
 
