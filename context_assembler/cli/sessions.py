@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from context_assembler import errors, transcripts
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
-from context_assembler.events import Json, Session, SessionEvent, ToolResult, to_json
+from context_assembler.events import Json, Session, SessionEvent, ToolCall, ToolResult, to_json
 from context_assembler.models import get_model_limits
 from context_assembler.options import LAYERS, AssemblerConfig
 from context_assembler.providers.wire import NO_RESULT
@@ -168,18 +168,23 @@ def _later(
         if same and same in (len(said), len(parts)) and isinstance(run, tuple):
             break  # an export: a list is the session itself, which tells results otherwise
     new: list[SessionEvent] = []
+    # An export names calls whose id was used before anew: results go to the calls of the session.
+    told = [part.call_id for _, part in said[:had] if isinstance(part, ToolCall)]
+    own = [call.call_id for event in stored for call in event.tool_calls]
+    names = {new: old for new, old in zip(told[::-1], own[::-1], strict=False) if new not in own}
     for event in read.events:
         rest: list[Any] = []
         for part in event.parts:
             if isinstance(part, ToolResult):
                 known[_key(part)] -= 1
-                rest += [] if known[_key(part)] >= 0 or _key(part) == NO_RESULT else [part]
+                if known[_key(part)] < 0 and _key(part) != NO_RESULT:
+                    rest.append(replace(part, call_id=names.get(part.call_id, part.call_id)))
             elif had:
                 had -= 1
             else:
                 rest.append(part)
         if rest or (not event.parts and not had):
-            is_whole = len(rest) == len(event.parts)
+            is_whole = rest == [*event.parts]
             new.append(event if is_whole else replace(event, parts=tuple(rest), id=""))
     if {*ids} & {event.id for event in new if event.id}:
         raise errors.ConfigurationError(

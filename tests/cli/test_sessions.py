@@ -100,8 +100,9 @@ def test_a_text_a_transcript_and_a_session_are_counted(run: Run) -> None:
 LOG = event_log(
     *("U Look.", "A[c1:look {}] So.", "T[c1] found", "U more", "A one", "U again", "A two"),
     *("U both", "A[c2:look {}] Hm.", "T[c2] more", "A three", "U last"),
+    *("U once more", "A[c1:look {}] Hm.", "T[c1] other", "A four"),
 )
-GROWS = [(name, at) for name, known in FORMATS.items() if known.write for at in (1, 3, 9)]
+GROWS = [(name, at) for name, known in FORMATS.items() if known.write for at in (1, 3, 9, 14)]
 
 
 @pytest.mark.parametrize(("name", "at"), GROWS, ids=str)
