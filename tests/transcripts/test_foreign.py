@@ -13,26 +13,68 @@ from context_assembler import Image, Text, Thinking, ToolCall, ToolResult
 from context_assembler.errors import TranscriptError
 from context_assembler.transcripts import detect_format, read_transcript, write_transcript
 
-PNG = "iVBORw0KGgo="
+PNG, CLAUDE = "iVBORw0KGgo=", "claude-opus-5-5"
 AT = "2026-09-01T10:00:00Z"
+ASKS: dict[str, Any] = {"p": "."}
+
+
+def piece(type: str, /, **fields: Any) -> dict[str, Any]:
+    return {"type": type, **fields}
+
+
+def text(said: str) -> dict[str, Any]:
+    return piece("text", text=said)
 
 
 def codex_row(kind: str, **payload: Any) -> dict[str, Any]:
-    return {"timestamp": AT, "type": kind, "payload": payload}
+    return piece(kind, timestamp=AT, payload=payload)
 
 
 def said(role: str, text: str) -> dict[str, Any]:
     kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+    return piece("message", role=role, content=[piece(kind, text=text)])
 
 
-CALL = {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"p": "."}'}
-SEALED: dict[str, Any] = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [],
-    "encrypted_content": "ZW5j",
-}
+def pi_row(
+    own_id: str, parent: str | None, role: str, *content: Any, **more: Any
+) -> dict[str, Any]:
+    fields = {"role": role, "content": [*content], **more}
+    return piece("message", id=own_id, parentId=parent, timestamp=AT, message=fields)
+
+
+def told(role: str, *content: Any, agent: bool = True, user: bool = True) -> dict[str, Any]:
+    """Return a message of goose."""
+    shown = {"agentVisible": agent, "userVisible": user}
+    return {"role": role, "created": 1_788_000_000, "content": [*content], "metadata": shown}
+
+
+def done(value: Any) -> dict[str, Any]:
+    return {"status": "success", "value": value}
+
+
+def message(own_id: str, role: str, *parts: Any, **info: Any) -> dict[str, Any]:
+    """Return a message of opencode."""
+    return {"info": {"id": own_id, "role": role, **info}, "parts": [*parts]}
+
+
+def part(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """Return a part of pydantic-ai."""
+    return {"part_kind": kind, **fields}
+
+
+def block(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """Return a block of LlamaIndex."""
+    return {"block_type": kind, **fields}
+
+
+ASKED, ANSWERED = text("list files"), text("a.txt")
+SHOWN, URL = piece("image", data=PNG, mimeType="image/png"), f"data:image/png;base64,{PNG}"
+FAILED: dict[str, Any] = {"content": [ANSWERED], "isError": True}
+SIGNED = {"anthropic": {"signature": "c2ln"}}
+NO_MORE: dict[str, Any] = {"additional_kwargs": {}}
+CALL = piece("function_call", call_id="c1", name="ls", arguments='{"p": "."}')
+OUTPUT = piece("function_call_output", call_id="c1", output="a.txt")
+SEALED = piece("reasoning", id="rs_1", summary=[], encrypted_content="ZW5j")
 SAMPLES: dict[str, Any] = {
     "codex": [
         codex_row("session_meta", id="s", cwd="/w", base_instructions={"text": "You code."}),
@@ -42,138 +84,63 @@ SAMPLES: dict[str, Any] = {
         codex_row("response_item", **SEALED),
         codex_row("response_item", **CALL),
         codex_row("event_msg", type="token_count", info={"last_token_usage": {"input_tokens": 9}}),
-        codex_row("response_item", type="function_call_output", call_id="c1", output="a.txt"),
+        codex_row("response_item", **OUTPUT),
         codex_row("response_item", **said("assistant", "a.txt")),
     ],
     "pi": [
-        {"type": "session", "version": 3, "id": "s", "timestamp": AT, "cwd": "/w"},
-        {"type": "model_change", "id": "m", "parentId": None, "modelId": "claude-opus-5-5"},
-        {
-            "type": "message",
-            "id": "a",
-            "parentId": "m",
-            "timestamp": AT,
-            "message": {
-                "role": "user",
-                "content": [
-                    {"type": "text", "text": "list files"},
-                    {"type": "image", "data": PNG, "mimeType": "image/png"},
-                ],
-            },
-        },
-        {
-            "type": "message",
-            "id": "b",
-            "parentId": "a",
-            "message": {
-                "role": "assistant",
-                "api": "anthropic-messages",
-                "model": "claude-opus-5-5",
-                "usage": {"input": 5, "output": 2, "cacheRead": 3, "cacheWrite": 1},
-                "stopReason": "toolUse",
-                "content": [
-                    {"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"},
-                    {"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"p": "."}},
-                ],
-            },
-        },
-        {
-            "type": "message",
-            "id": "c",
-            "parentId": "b",
-            "message": {
-                "role": "toolResult",
-                "toolCallId": "c1",
-                "toolName": "ls",
-                "content": [{"type": "text", "text": "a.txt"}],
-                "isError": True,
-            },
-        },
+        piece("session", version=3, id="s", timestamp=AT, cwd="/w"),
+        piece("model_change", id="m", parentId=None, modelId=CLAUDE),
+        pi_row("a", "m", "user", ASKED, SHOWN),
+        pi_row(
+            *("b", "a", "assistant"),
+            piece("thinking", thinking="hm", thinkingSignature="c2ln"),
+            piece("toolCall", id="c1", name="ls", arguments=ASKS),
+            api="anthropic-messages",
+            model=CLAUDE,
+            stopReason="toolUse",
+            usage={"input": 5, "output": 2, "cacheRead": 3, "cacheWrite": 1},
+        ),
+        pi_row("c", "b", "toolResult", ANSWERED, toolCallId="c1", toolName="ls", isError=True),
     ],
     "goose": [
         {"working_dir": "/w", "description": "d", "message_count": 3},
-        {
-            "id": "a",
-            "role": "user",
-            "created": 1_788_000_000,
-            "content": [
-                {"type": "text", "text": "list files"},
-                {"type": "image", "data": PNG, "mimeType": "image/png"},
-            ],
-            "metadata": {"agentVisible": True, "userVisible": True},
-        },
-        {
-            "role": "assistant",
-            "created": 1_788_000_001,
-            "content": [
-                {"type": "thinking", "thinking": "hm", "signature": ""},
-                {
-                    "type": "toolRequest",
-                    "id": "c1",
-                    "toolCall": {
-                        "status": "success",
-                        "value": {"name": "ls", "arguments": {"p": "."}},
-                    },
-                },
-            ],
-        },
-        {
-            "role": "user",
-            "created": 1_788_000_002,
-            "content": [
-                {
-                    "type": "toolResponse",
-                    "id": "c1",
-                    "toolResult": {
-                        "status": "success",
-                        "value": {"content": [{"type": "text", "text": "a.txt"}], "isError": True},
-                    },
-                }
-            ],
-        },
+        told("user", ASKED, SHOWN) | {"id": "a"},
+        told(
+            "assistant",
+            piece("thinking", thinking="hm", signature=""),
+            piece("toolRequest", id="c1", toolCall=done({"name": "ls", "arguments": ASKS})),
+        ),
+        told("user", piece("toolResponse", id="c1", toolResult=done(FAILED))),
     ],
     "opencode": {
         "info": {"id": "ses_1", "title": "t"},
         "messages": [
-            {
-                "info": {"id": "m1", "sessionID": "ses_1", "role": "user", "time": {"created": 1}},
-                "parts": [
-                    {"id": "p", "type": "text", "text": "list files"},
-                    {"type": "file", "mime": "image/png", "url": f"data:image/png;base64,{PNG}"},
-                ],
-            },
-            {
-                "info": {
-                    "id": "m2",
-                    "role": "assistant",
-                    "parentID": "m1",
-                    "providerID": "anthropic",
-                    "modelID": "claude-opus-5-5",
-                    "tokens": {"input": 4, "output": 2, "cache": {"read": 3, "write": 0}},
-                },
-                "parts": [
-                    {"type": "step-start"},
-                    {
-                        "type": "reasoning",
-                        "text": "hm",
-                        "metadata": {"anthropic": {"signature": "c2ln"}},
-                        "time": {"start": 1},
-                    },
-                    {
-                        "type": "tool",
-                        "callID": "c1",
-                        "tool": "ls",
-                        "state": {"status": "error", "input": {"p": "."}, "error": "a.txt"},
-                    },
-                    {"type": "step-finish", "tokens": {}},
-                ],
-            },
+            message(
+                *("m1", "user", ASKED | {"id": "p"}, piece("file", mime="image/png", url=URL)),
+                sessionID="ses_1",
+                time={"created": 1},
+            ),
+            message(
+                *("m2", "assistant", piece("step-start")),
+                piece("reasoning", text="hm", metadata=SIGNED, time={"start": 1}),
+                piece(
+                    "tool",
+                    callID="c1",
+                    tool="ls",
+                    state={"status": "error", "input": ASKS, "error": "a.txt"},
+                ),
+                piece("step-finish", tokens={}),
+                parentID="m1",
+                providerID="anthropic",
+                modelID=CLAUDE,
+                tokens={"input": 4, "output": 2, "cache": {"read": 3, "write": 0}},
+            ),
         ],
     },
     "openai_agents": [
         {"role": "user", "content": "list files"},
         {**CALL, "id": "__fake_id__", "provider_data": {"model": "gpt-5.5"}},
-        {"type": "function_call_output", "call_id": "c1", "output": "a.txt"},
+        OUTPUT,
         {**said("assistant", "a.txt"), "id": "__fake_id__"},
     ],
     "pydantic_ai": [
@@ -181,90 +148,57 @@ SAMPLES: dict[str, Any] = {
             "kind": "request",
             "instructions": "Be brief.",
             "parts": [
-                {"part_kind": "system-prompt", "content": "You code."},
-                {
-                    "part_kind": "user-prompt",
-                    "content": [
+                part("system-prompt", content="You code."),
+                part(
+                    "user-prompt",
+                    content=[
                         "list files",
                         {"kind": "binary", "data": PNG, "media_type": "image/png"},
                         {"kind": "document-url", "url": "https://x.org/a.pdf"},
                     ],
-                },
+                ),
             ],
         },
         {
             "kind": "response",
-            "model_name": "claude-opus-5-5",
+            "model_name": CLAUDE,
             "provider_name": "anthropic",
             "timestamp": AT,
             "usage": {"input_tokens": 9, "output_tokens": 2, "cache_read_tokens": 3},
             "parts": [
-                {
-                    "part_kind": "thinking",
-                    "content": "hm",
-                    "signature": "c2ln",
-                    "provider_name": "anthropic",
-                },
-                {
-                    "part_kind": "tool-call",
-                    "tool_name": "ls",
-                    "args": '{"p": "."}',
-                    "tool_call_id": "c1",
-                },
+                part("thinking", content="hm", signature="c2ln", provider_name="anthropic"),
+                part("tool-call", tool_name="ls", args='{"p": "."}', tool_call_id="c1"),
             ],
         },
         {
             "kind": "request",
             "instructions": "Be brief.",
             "parts": [
-                {
-                    "part_kind": "tool-return",
-                    "tool_name": "ls",
-                    "content": ["a.txt"],
-                    "tool_call_id": "c1",
-                    "outcome": "failed",
-                }
+                part("tool-return", tool_name="ls", content=["a.txt"], tool_call_id="c1")
+                | {"outcome": "failed"}
             ],
         },
     ],
     "langchain": {
         "values": {
             "messages": [
-                {"type": "system", "content": "You code."},
-                {
-                    "type": "human",
-                    "id": "h",
-                    "content": [
-                        {"type": "text", "text": "list files"},
-                        {
-                            "type": "image_url",
-                            "image_url": {"url": f"data:image/png;base64,{PNG}"},
-                        },
+                piece("system", content="You code."),
+                piece("human", id="h", content=[ASKED, piece("image_url", image_url={"url": URL})]),
+                piece(
+                    "ai",
+                    content=[
+                        piece("thinking", thinking="hm", signature="c2ln"),
+                        piece("tool_use", id="c1", name="ls", input=ASKS),
                     ],
-                },
-                {
-                    "type": "ai",
-                    "content": [
-                        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
-                        {"type": "tool_use", "id": "c1", "name": "ls", "input": {"p": "."}},
-                    ],
-                    "tool_calls": [
-                        {"name": "ls", "args": {"p": "."}, "id": "c1", "type": "tool_call"}
-                    ],
-                    "response_metadata": {"model_name": "claude-opus-5-5"},
-                    "usage_metadata": {
+                    tool_calls=[piece("tool_call", name="ls", args=ASKS, id="c1")],
+                    response_metadata={"model_name": CLAUDE},
+                    usage_metadata={
                         "input_tokens": 9,
                         "output_tokens": 2,
                         "input_token_details": {"cache_read": 3},
                     },
-                },
-                {
-                    "type": "tool",
-                    "content": "a.txt",
-                    "tool_call_id": "c1",
-                    "name": "ls",
-                    "status": "error",
-                },
+                ),
+                piece("tool", content="a.txt", tool_call_id="c1", name="ls", status="error"),
             ]
         }
     },
@@ -272,63 +206,42 @@ SAMPLES: dict[str, Any] = {
         {
             "id": "a",
             "role": "user",
-            "parts": [
-                {"type": "text", "text": "list files"},
-                {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{PNG}"},
-            ],
+            "parts": [ASKED, piece("file", mediaType="image/png", url=URL)],
         },
         {
             "id": "b",
             "role": "assistant",
             "parts": [
-                {"type": "step-start"},
-                {
-                    "type": "reasoning",
-                    "text": "hm",
-                    "providerMetadata": {"anthropic": {"signature": "c2ln"}},
-                },
-                {
-                    "type": "tool-ls",
-                    "toolCallId": "c1",
-                    "state": "output-error",
-                    "input": {"p": "."},
-                    "errorText": "a.txt",
-                },
-                {"type": "step-start"},
-                {"type": "text", "text": "a.txt"},
+                piece("step-start"),
+                piece("reasoning", text="hm", providerMetadata=SIGNED),
+                piece("tool-ls", toolCallId="c1", state="output-error", input=ASKS)
+                | {"errorText": "a.txt"},
+                piece("step-start"),
+                ANSWERED,
             ],
         },
     ],
     "llama_index": [
         {
             "role": "user",
-            "additional_kwargs": {},
+            **NO_MORE,
             "blocks": [
-                {"block_type": "text", "text": "list files"},
-                {"block_type": "image", "image": PNG, "image_mimetype": "image/png"},
+                block("text", text="list files"),
+                block("image", image=PNG, image_mimetype="image/png"),
             ],
         },
         {
             "role": "assistant",
-            "additional_kwargs": {},
+            **NO_MORE,
             "blocks": [
-                {
-                    "block_type": "thinking",
-                    "content": "hm",
-                    "additional_information": {"signature": "c2ln"},
-                },
-                {
-                    "block_type": "tool_call",
-                    "tool_call_id": "c1",
-                    "tool_name": "ls",
-                    "tool_kwargs": {"p": "."},
-                },
+                block("thinking", content="hm", additional_information={"signature": "c2ln"}),
+                block("tool_call", tool_call_id="c1", tool_name="ls", tool_kwargs=ASKS),
             ],
         },
         {
             "role": "tool",
             "additional_kwargs": {"tool_call_id": "c1", "name": "ls"},
-            "blocks": [{"block_type": "text", "text": "a.txt"}],
+            "blocks": [block("text", text="a.txt")],
         },
     ],
     "bedrock": {
@@ -349,7 +262,7 @@ SAMPLES: dict[str, Any] = {
                 "role": "assistant",
                 "content": [
                     {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}},
-                    {"toolUse": {"toolUseId": "c1", "name": "ls", "input": {"p": "."}}},
+                    {"toolUse": {"toolUseId": "c1", "name": "ls", "input": ASKS}},
                 ],
             },
             {
@@ -358,8 +271,8 @@ SAMPLES: dict[str, Any] = {
                     {
                         "toolResult": {
                             "toolUseId": "c1",
-                            "content": [{"text": "a.txt"}],
                             "status": "error",
+                            "content": [{"text": "a.txt"}],
                         }
                     },
                     {"cachePoint": {"type": "default"}},
@@ -423,36 +336,17 @@ def test_what_is_read_goes_to_every_provider(name: str, sample: Any) -> None:
 # ---- compactions: what the program itself would go on with ----
 
 
-def line(at: str, parent: str | None, role: str, text: str) -> dict[str, Any]:
-    message = {"role": role, "content": [{"type": "text", "text": text}]}
-    return {"type": "message", "id": at, "parentId": parent, "message": message}
-
-
-def told(role: str, text: str, *, agent: bool = True, user: bool = True) -> dict[str, Any]:
-    shown = {"agentVisible": agent, "userVisible": user}
-    content = [{"type": "text", "text": text}]
-    return {"role": role, "created": 1, "content": content, "metadata": shown}
-
-
-def message(own_id: str, role: str, *parts: Any, **info: Any) -> dict[str, Any]:
-    return {"info": {"id": own_id, "role": role, **info}, "parts": [*parts]}
-
-
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
-
-
 CODEX = SAMPLES["codex"]
 KEPT = [said("user", "list files"), said("user", "SHORT")]
 NEXT = codex_row("response_item", **said("user", "go on"))
 NAMED = codex_row("response_item", id="msg_1", **said("user", "list files"))
 BY_NAME = [{"type": "reference", "item_id": "msg_1"}, {"type": "inline", "item": KEPT[1]}]
 PI = [
-    line("a", None, "user", "list files"),
-    line("b", "a", "assistant", "OLD"),
-    line("c", "b", "user", "kept"),
+    pi_row("a", None, "user", ASKED),
+    pi_row("b", "a", "assistant", text("OLD")),
+    pi_row("c", "b", "user", text("kept")),
     {"type": "compaction", "id": "d", "parentId": "c", "summary": "SHORT", "firstKeptEntryId": "c"},
-    line("e", "d", "user", "go on"),
+    pi_row("e", "d", "user", text("go on")),
 ]
 PARTS = {"type": "compaction", "content": "SHORT"}
 COMPACTED: dict[str, tuple[Any, list[str]]] = {
@@ -482,13 +376,13 @@ COMPACTED: dict[str, tuple[Any, list[str]]] = {
         ["list files"],
     ),
     "pi": (PI, ["SHORT", "kept", "go on"]),
-    "pi, a branch": ([*PI[:2], line("x", "a", "user", "other")], ["list files", "other"]),
+    "pi, a branch": ([*PI[:2], pi_row("x", "a", "user", text("other"))], ["list files", "other"]),
     "goose": (
         [
-            told("user", "list files", agent=False),
-            told("assistant", "OLD", agent=False),
-            told("user", "SHORT", user=False),
-            told("user", "go on"),
+            told("user", text("list files"), agent=False),
+            told("assistant", text("OLD"), agent=False),
+            told("user", text("SHORT"), user=False),
+            told("user", text("go on")),
         ],
         ["SHORT", "go on"],
     ),
@@ -604,7 +498,7 @@ OTHERS: dict[str, tuple[str, Any]] = {
         "llama_index",
         [{"role": "user", "content": "hi", "additional_kwargs": {}}],
     ),
-    "plain messages of goose": ("goose", [told("user", "hi")]),
+    "plain messages of goose": ("goose", [told("user", text("hi"))]),
 }
 
 
