@@ -315,8 +315,8 @@ class SessionEvent(Value):
 
     @property
     def has_calls(self) -> bool:
-        """Whether the reply calls tools, so that the model waits for results."""
-        return any(isinstance(part, ToolCall) for part in self.parts)
+        """Whether the reply calls tools, so that the model waits for results; not if refused."""
+        return not self._is_refused and any(isinstance(part, ToolCall) for part in self.parts)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -325,8 +325,12 @@ class SessionEvent(Value):
 
     @property
     def unfinished_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that a reply was cut off in, or that have an `error`: do not run them."""
+        """Calls that were cut off, or refused with their reply, or have an `error`: do not run them."""
         return self._calls(are_finished=False)
+
+    @property
+    def _is_refused(self) -> bool:
+        return self.made_by is not None and self.made_by.stop_reason in REFUSALS
 
     def _calls(self, *, are_finished: bool) -> tuple[ToolCall, ...]:
         cut_off = list(self.metadata.get("unfinished_calls", ()))
@@ -337,7 +341,8 @@ class SessionEvent(Value):
                 is_cut_off = part.call_id in cut_off
                 if is_cut_off:
                     cut_off.remove(part.call_id)
-                if are_finished is not (is_cut_off or part.error is not None):
+                is_cut_off |= self._is_refused or part.error is not None
+                if are_finished is not is_cut_off:
                     found.insert(0, part)
         return tuple(found)
 

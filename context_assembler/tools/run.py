@@ -47,7 +47,7 @@ def plan_calls(
     planned, left = list[Planned](), list[ToolCall]()
     for event in events:
         ready = {id(call) for call in event.tool_calls}
-        for call in (part for part in event.parts if isinstance(part, ToolCall)):
+        for call in (p for p in event.parts if event.has_calls and isinstance(p, ToolCall)):
             answered[call.call_id] -= 1
             if answered[call.call_id] >= 0:  # ids may repeat: the first calls have the results
                 continue

@@ -116,9 +116,45 @@ async def test_a_reply_without_calls_runs_nothing() -> None:
     assert not answers[-1].has_calls
 
 
+_CALL = {"id": "c1", "name": "look", "args": {"city": "Lima"}}
+_CHAT = {"name": "look", "arguments": '{"city": "Lima"}'}
+_ITEM = {"type": "function_call", "call_id": "c1", "status": "completed", **_CHAT}
+_ASKED = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": _CHAT}]}
+REFUSED: dict[str, Any] = {
+    OPUS: asks(("c1", "look", {"city": "Lima"}), stop="refusal"),
+    "gpt-5.5": {"object": "response", "status": "incomplete", "output": [_ITEM]}
+    | {"incomplete_details": {"reason": "content_filter"}},
+    "gpt-4.1": {"choices": [{"finish_reason": "content_filter", "message": _ASKED}]},
+    "gemini-4-argon": {
+        "candidates": [{"content": {"parts": [{"functionCall": _CALL}]}, "finishReason": "SAFETY"}]
+    },
+}
+
+
+@pytest.mark.parametrize("policy", ["replace", "drop", "keep"])
+@pytest.mark.parametrize(("model", "reply"), REFUSED.items(), ids=REFUSED.keys())
+async def test_calls_of_a_refused_reply_are_not_run(model: str, reply: Any, policy: str) -> None:
+    tools = Recorder()
+    config = AssemblerConfig(safety={"on_refusal": policy})
+    assembler = ContextAssembler("memory:", tools=[tools.look], config=config)
+    await assembler.add_user("s", "Go.")
+    context = await assembler.assemble("s", model=model, max_tokens=1000)
+    [*_, answer] = await assembler.record("s", reply, context)
+
+    assert await assembler.run_tools("s", answer) == []
+    await assembler.add_user("s", "Else.")
+    again = await assembler.assemble("s", model=model, max_tokens=1000)
+
+    assert (tools.ran, await said(assembler)) == ([], [])
+    assert (answer.has_calls, answer.tool_calls) == (False, ())
+    assert [call.call_id for call in answer.unfinished_calls] == ["c1"]
+    assert again.check() == []
+    sent = str(again.to_request())
+    assert ("The provider refused this reply" in sent) == (policy == "replace")
+    assert ("Lima" in sent) == (policy == "keep")
+
+
 # ---- once ----
-
-
 async def test_a_call_that_has_a_result_is_not_run_again() -> None:
     tools = Recorder()
     reply = asks(("1", "look", {"city": "Lima"}), ("2", "look", {"city": "Rome"}))

@@ -293,7 +293,7 @@ def test_signed_thinking_stays_whole_or_goes(keeps: bool) -> None:
 
 
 @pytest.mark.parametrize("stop_reason", ["refusal", "content_filter", "SAFETY"])
-@pytest.mark.parametrize("parts", [(), (Text("I will"),)])
+@pytest.mark.parametrize("parts", [(), (Text("I will"),), (Text("I will"), CALL), (CALL, CALL)])
 def test_a_line_stands_for_a_reply_that_was_refused(stop_reason: str, parts: Any) -> None:
     made_by = Provenance(provider="anthropic", model="m", stop_reason=stop_reason)
     refused = assistant_event(parts, made_by=made_by)
@@ -333,7 +333,7 @@ def test_a_line_stands_for_a_reply_that_says_nothing(part: Any) -> None:
     assert shown(done.turns) == ["U a", "A [The reply was empty (end_turn).]", "U b"]
 
 
-def test_a_refused_reply_with_calls_stays_as_it_is() -> None:
+def test_a_refused_reply_whose_calls_were_answered_stays_as_it_is() -> None:
     made_by = Provenance(provider="anthropic", model="m", stop_reason="content_filter")
     refused = assistant_event((CALL,), made_by=made_by)
 
