@@ -22,7 +22,6 @@ from context_assembler.memory.records import (
     OWN_FIELDS,
     MemoryRecord,
     decode_memory,
-    says_something,
     utc_at,
 )
 from context_assembler.memory.stack import unusable_file
@@ -200,7 +199,7 @@ def _pages(path: Path) -> Iterator[_Row]:
             text = read_file(file, inside=inside)[0].decode("utf-8-sig").replace("\r\n", "\n")
         except (OSError, UnicodeDecodeError) as error:
             if not inside and isinstance(error, OSError):
-                raise unusable_file(path, "read", error) from error
+                raise
             yield _Row("markdown", name, None, ValueError(f"it cannot be read ({error})"))
             continue
         seen = Counter[str]()
@@ -259,22 +258,18 @@ def load_memories(
         MemoryFormatError: The format is unknown, or more than a tenth cannot be read.
         ConfigurationError: The file cannot be read.
     """
-    where = str(getattr(source, "name", "The memories"))
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
-        where = str(path)
-        if path.is_dir() or path.suffix.lower() in _MARKDOWN:
-            rows = [*_pages(path)]
-            if not rows and path.is_dir():
-                remedy = "Name a folder of Markdown files, or a file that another program wrote."
-                raise ConfigurationError(f"{where!r} holds no Markdown.", remedy=remedy)
-        else:
-            try:
-                rows = [*_rows_of(read_file(path)[0], path.name)]
-            except OSError as error:
-                raise unusable_file(path, "read", error) from error
+        is_markdown = path.is_dir() or path.suffix.lower() in _MARKDOWN
+        try:
+            rows = [*(_pages(path) if is_markdown else _rows_of(read_file(path)[0], path.name))]
+        except OSError as error:
+            raise unusable_file(path, "read", error) from error
+        if not rows and path.is_dir():
+            remedy = "Name a folder of Markdown files, or a file that another program wrote."
+            raise ConfigurationError(f"{str(path)!r} holds no Markdown.", remedy=remedy)
     else:
-        rows = [*_rows_of(source.read(), where)]
+        rows = [*_rows_of(source.read(), str(getattr(source, "name", "The memories")))]
     rows = [row._replace(section=_section_of(row)) for row in rows]
     taken = Counter(n for n, forms in _FORMS.items() for row in rows if not _lacks(row, forms))
     best = max(taken, key=lambda one: taken[one], default="context-assembler")
@@ -311,19 +306,19 @@ def _add(records: dict[str, MemoryRecord], row: _Row, form: _Form, whose: str) -
     value: Any = row.value
     try:
         record = _read(value, form, whose)
+        # The ends of mem0's relations are listed nowhere.
+        ends = ("source", "target", "destination") if "source" in form.needs else ()
+        names = filter(None, map(value.get, ends))
+        entities = [_read({"name": name}, _ENTITY, whose) for name in names]
     except (AssemblyError, TypeError, ValueError, OverflowError, OSError) as error:
         told = str(getattr(error, "problem", error)).rstrip(".")
         return told.removeprefix("A memory cannot be read: ")
-    if not says_something(record):
-        return "its text is empty"
     if clean_text(record.namespace) != record.namespace:
         return "its namespace holds NUL, or a lone surrogate"
     if records.setdefault(record.key if record.id else row.place, record) != record:
         return "another row before it has the same id"
-    if "source" in form.needs:  # the ends of mem0's relations are listed nowhere
-        for name in filter(None, map(value.get, ("source", "target", "destination"))):
-            entity = _read({"name": name}, _ENTITY, whose)
-            records.setdefault(entity.key, entity)
+    for entity in entities:
+        records.setdefault(entity.key, entity)
     return ""
 
 

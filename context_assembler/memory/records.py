@@ -409,16 +409,21 @@ def decode_details(kind: MemoryKind, given: JsonObject) -> tuple[Metadata | None
     return kinds.read_metadata(kind, known), extras
 
 
-def decode_memory(given: Json, *, where: str = "A memory", line: int | None = None) -> MemoryRecord:
-    """Return the record that `encode_memory` was given; unknown fields go to `extras`.
+def decode_memory(
+    given: Json | bytes, *, where: str = "A memory", line: int | None = None
+) -> MemoryRecord:
+    """Return the record that `encode_memory` was given, or wrote as JSON; unknown fields are kept.
 
     Raises:
-        MemoryFormatError: It is of a newer version, or no memory; `where` and `line` name it.
+        MemoryFormatError: It is of a newer version, says nothing, or is no memory; `where` and `line`
+            name it.
     """
+    encoded: Json = None
     try:
-        return _decode(given)
+        encoded = load_json(given) if isinstance(given, bytes) else given
+        return _decode(encoded)
     except (errors.AssemblyError, LookupError, TypeError, ValueError) as error:
-        version = given.get("version") if is_object(given) else None
+        version = encoded.get("version") if is_object(encoded) else None
         remedy = _CORRECT if version in {MEMORY_FORMAT_VERSION, None} else _UPGRADE
         why = str(getattr(error, "problem", error)).rstrip(".")
         raise errors.MemoryFormatError(where=where, line=line, reason=why, remedy=remedy) from error
@@ -443,7 +448,10 @@ def _decode(encoded: Json) -> MemoryRecord:
         made["vector"] = Vector(model=vector["model"], codes=codes)
     rest = {n: v for n, v in encoded.items() if n == "metadata" or n not in OWN_FIELDS}
     metadata, extras = decode_details(made["kind"], rest)
-    return MemoryRecord(**made, metadata=metadata, extras=extras)
+    record = MemoryRecord(**made, metadata=metadata, extras=extras)
+    if not says_something(record):
+        raise ValueError("text: it is empty")
+    return record
 
 
 def write_memories(records: Iterable[MemoryRecord]) -> Iterator[bytes]:
@@ -459,17 +467,8 @@ def read_memories(lines: Iterable[bytes], *, name: str = "The memories") -> Iter
         MemoryFormatError: A line is no memory, has no text, or is of a newer version.
     """
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        told: dict[str, Any] = {"where": name, "line": number, "remedy": _CORRECT}
-        try:
-            encoded = load_json(line)
-        except ValueError as error:
-            raise errors.MemoryFormatError(reason=f"not JSON ({error})", **told) from error
-        record = decode_memory(encoded, where=name, line=number)
-        if not says_something(record):
-            raise errors.MemoryFormatError(reason="text: it is empty", **told)
-        yield record
+        if line.strip():
+            yield decode_memory(line, where=name, line=number)
 
 
 # ---- identity ----
