@@ -166,7 +166,7 @@ def parts_of_refusal(body: Body, log: Log, *, policy: str) -> Parts:
 # ---- calls ----
 
 
-def settle_call(call: JsonObject, log: Log = lambda *_: None) -> JsonObject:
+def settle_call(call: JsonObject, log: Log = lambda _did, _rule, _said: None) -> JsonObject:
     """Return a call with arguments that any provider takes.
 
     What is not a JSON object is the one argument of its call, next to the text that was written.

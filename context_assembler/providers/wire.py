@@ -616,7 +616,8 @@ def read_body(
     Raises:
         ReplyError: It is neither a reply nor the list of a stream's events.
     """
-    body = join(read_stream(reply)) if isinstance(reply, list | tuple) else read_object(reply)
+    is_stream = isinstance(reply, list | tuple)
+    body = join(read_stream(reply)) if is_stream else read_object(reply)
     if body is None:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     return body
