@@ -826,6 +826,8 @@ class Wire(wire.GrownWire):
             from datetime import UTC, datetime
 
             if datetime.fromtimestamp(request.newest_at, UTC).isoformat() >= expires:
+                why = "It is not sent: it expired before the newest message."
+                self.report("container", why, "parameter.expired")
                 return ""
         return as_text(self.container.get("id"))
 

@@ -520,9 +520,10 @@ def test_a_container_goes_back_next_to_server_tools_until_it_expires(
     made_by = {"provider": "anthropic", "container": {"id": "c1", "expires_at": "2026-11-29T10:00"}}
     talk = [user("a"), reply("b", made_by=made_by), user("c")]
 
-    payload = render("anthropic", *talk, tools=(tool,), newest_at=newest_at)
+    payload, entries = render_with_entries("anthropic", *talk, tools=(tool,), newest_at=newest_at)
 
     assert payload.get("container") == ("c1" if is_sent else None)
+    assert (("dropped", "parameter.expired") in entries) != is_sent
     assert "container" not in render("anthropic", *talk)
 
 
