@@ -69,6 +69,7 @@ class Worker:
             self._assembler = ContextAssembler(
                 sessions, bootstrap=bootstrap, memory=self._memory, config=self.config
             )
+        self._keeping = set[asyncio.Future[None]]()
         self._building: dict[tuple[str, str | None], asyncio.Future[StartContext]] = {}
 
     @property
@@ -87,6 +88,7 @@ class Worker:
 
     async def close(self) -> None:
         """Close the stores."""
+        await asyncio.gather(*self._keeping, return_exceptions=True)
         if self._assembler is not None:
             await self._assembler.close()
         if self._memory is not None:
@@ -104,19 +106,29 @@ class Worker:
 
     async def _build(self, project_path: str, session_id: str | None) -> StartContext:
         start = SessionStart(self.memory, settings=self.config.session_start)
-        made = rendered = await start.build(project_path, session_id=session_id)
+        made = await start.build(project_path, session_id=session_id)
         if self.state is not None:
-            if session_id:  # what is kept is for every session
-                rendered = await start.build(project_path)
             row = "http", "", session_id or "", made.project, "worker", ",".join(made.layers)
             figures = made.tokens, len(made.text), f"{made.build_ms:.1f}"
-            await asyncio.to_thread(self._keep, self.state, rendered, (*row, *figures))
+            keeping = asyncio.ensure_future(self._keep(self.state, start, made, (*row, *figures)))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
+            if not session_id:
+                await keeping
         return made
 
-    def _keep(self, state: str, rendered: StartContext, row: tuple[object, ...]) -> None:
-        with suppress(OSError):  # a full disk costs the snapshot, not the answer
-            keep_rendered(rendered, state, store=self._memory_url or "")
-            log_injection(state, row)
+    async def _keep(
+        self, state: str, start: SessionStart, made: StartContext, row: tuple[object, ...]
+    ) -> None:
+        """Keep what every session may be told, and log what this one was."""
+        rendered = await start.build(made.project) if row[2] else made
+
+        def write() -> None:
+            with suppress(OSError):  # a full disk costs the snapshot, not the answer
+                keep_rendered(rendered, state, store=self._memory_url or "")
+                log_injection(state, row)
+
+        await asyncio.to_thread(write)
 
     async def assembled(self, asked: AssembleBody) -> AssembledContext:
         """Return the context of a session's next call."""

@@ -15,7 +15,7 @@ from context_assembler.memory.kinds import (
     ObservationMetadata,
     SessionMetadata,
 )
-from context_assembler.memory.records import MemoryFilters, MemoryRecord, masked
+from context_assembler.memory.records import MemoryFilters, MemoryOrder, MemoryRecord, masked
 from context_assembler.memory.stores import MemoryStore
 from context_assembler.options import SessionStartSettings
 from context_assembler.session_start.inject import find_project
@@ -27,7 +27,7 @@ _SUMMARY_CHARS: Final = 120  # of what a session came to
 _SIGNATURE_CHARS: Final = 80
 _MOST_PATHS: Final = 2
 _MOST_NAMES: Final = 4  # of functions in one file
-_MOST_READ: Final = 500  # records of one kind that a layer looks at
+_MOST_READ: Final = 200  # records of one kind that a layer looks at
 _BREAKS_TOKENS: Final = 12  # of the empty lines between layers, at most
 _NO_CONFIDENCE: Final = 0.5  # of a learning that nobody rated
 
@@ -71,9 +71,10 @@ class _Ask(NamedTuple):
     session_id: str | None
     ended: Sequence[MemoryRecord] = ()  # the sessions that have ended, newest first
 
-    async def newest(self, kind: MemoryKind, limit: int = _MOST_READ) -> list[MemoryRecord]:
-        """Return the newest records of a kind, without those of the session that starts."""
-        return await self.store.list_records(limit=limit, filters=self.filters(kind))
+    async def newest(self, kind: MemoryKind, order: MemoryOrder = "newest") -> list[MemoryRecord]:
+        """Return the first records of a kind, without those of the session that starts."""
+        filters = self.filters(kind)
+        return await self.store.list_records(order=order, limit=_MOST_READ, filters=filters)
 
     def filters(self, kind: MemoryKind) -> MemoryFilters:
         """Return what keeps other projects, and the session that starts, out."""
@@ -178,16 +179,18 @@ class SessionStart:
 
     def _fill(self, layer: _Layer, entries: Sequence[str], most_tokens: int) -> tuple[str, int]:
         """Return a layer with as many of its first entries as have room, and how many those are."""
-        block, shown = f"## {layer.heading}", list[str]()
+        shown, left = list[str](), most_tokens - self._count(f"## {layer.heading}\n")
         for entry in entries:
-            longer = f"{block}\n{entry}"
-            if self._count(longer) <= most_tokens:  # a smaller one may fit where this does not
-                block = longer
+            tokens = self._count(f"{entry}\n")
+            if tokens <= left:  # a smaller one may fit where this does not
                 shown.append(entry)
-        if layer.is_by_day:
-            newest = sorted(shown, key=_day_of, reverse=True)
-            block = "\n".join((f"## {layer.heading}", *newest))
-        return block, len(shown)
+                left -= tokens
+        while True:
+            listed = sorted(shown, key=_day_of, reverse=True) if layer.is_by_day else shown
+            block = "\n".join((f"## {layer.heading}", *listed))
+            if not shown or self._count(block) <= most_tokens:
+                return block, len(shown)
+            shown.pop()
 
     def _joined(
         self,
@@ -292,7 +295,7 @@ async def _read_learnings(ask: _Ask) -> list[str]:
 
     found = [
         one
-        for one in await ask.newest("learnings")
+        for one in await ask.newest("learnings", "most_important")
         if sureness(one) >= ask.settings.least_confidence
     ]
     found.sort(key=sureness, reverse=True)

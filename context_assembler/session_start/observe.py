@@ -59,6 +59,7 @@ async def learn(
         kind="learnings",
         id=f"learning:{_hash(normal_text(text))}",
         namespace=find_project(project_path),
+        importance=confidence,
         metadata=LearningMetadata(confidence=confidence, domain=domain or None),
     )
     [done] = await store.remember([record])
