@@ -323,7 +323,7 @@ def file_entries(
         is_cut = file.state == "ok" and file.is_shortened
         decision: Decision = "shortened" if is_cut else _FILE_DECISIONS.get(file.state, "dropped")
         # Of one that is sent, whose place it takes.
-        reason = "; ".join(file.warnings) or _FILE_REASONS.get(file.state, file.absence)
+        reason = "; ".join(file.warnings) or _FILE_REASONS.get(file.state) or file.absence
         rule = "file.shortened" if is_cut else f"file.{file.state}"
         yield ReportEntry("file", file.path, decision, tokens, tokens, reason, rule)
 

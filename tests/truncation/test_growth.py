@@ -232,7 +232,7 @@ class Lines:
         return f"e{line}"
 
     def is_clock(self, line: int) -> bool:
-        return False
+        return line < -1
 
 
 KINDS = (
