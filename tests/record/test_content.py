@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from anthropic.types import TextBlock
+from anthropic.types import TextBlock, ToolUseBlock
 from google.genai import types as genai
 from mcp import types as mcp
 from openai.types.chat import ChatCompletionMessage
-from openai.types.responses import ResponseOutputText
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 from pydantic import BaseModel
 
 from context_assembler import (
@@ -332,6 +336,15 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '
 ASKS: Any = {"role": "assistant", "content": "Hi.", "tool_calls": [CALL]}
 USES: Any = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
 GEMINI_CALL: Any = {"function_call": {"id": "c1", "name": "f", "args": {"a": 1}}}
+BLOCK = ToolUseBlock.model_validate(USES)
+SAYS: Any = {"type": "output_text", "text": "Hi.", "annotations": []}
+ITEM: Any = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
+ITEM |= {"content": [SAYS]}
+CALL_ITEM: Any = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a":1}'}
+OUTPUT: Any = [
+    ResponseOutputMessage.model_validate(ITEM),
+    ResponseFunctionToolCall.model_validate(CALL_ITEM),
+]
 REPLIES: dict[str, tuple[str, Any]] = {
     "Chat": ("gpt-4.1", ASKS),
     "Chat: the SDK's": ("gpt-4.1", ChatCompletionMessage.model_validate(ASKS)),
@@ -343,18 +356,33 @@ REPLIES: dict[str, tuple[str, Any]] = {
         "claude-opus-5-5",
         {"role": "assistant", "content": [TextBlock(type="text", text="Hi."), USES]},
     ),
+    "Anthropic: the SDK's call": (
+        "claude-opus-5-5",
+        {"role": "assistant", "content": [TextBlock(type="text", text="Hi."), BLOCK]},
+    ),
     "Gemini": ("gemini-2.5-pro", {"role": "model", "parts": [{"text": "Hi."}, GEMINI_CALL]}),
+    "Responses: the output": ("gpt-5.5", [ITEM, CALL_ITEM]),
+    "Responses: the SDK's output": ("gpt-5.5", OUTPUT),
+    "Responses: thoughts before it": (
+        "gpt-5.5",
+        ({"type": "reasoning", "id": "rs_1", "summary": []}, *OUTPUT),
+    ),
+    "Responses: without types": ("gpt-5.5", [{**ITEM, "type": None}, CALL_ITEM]),
 }
 
 
+@pytest.mark.parametrize("asked", ["claude-opus-5-5", "gpt-4.1", "gpt-5.5", "gemini-2.5-pro"])
 @pytest.mark.parametrize(("model", "message"), REPLIES.values(), ids=REPLIES.keys())
 async def test_the_message_of_a_reply_is_a_reply(
-    assembler: ContextAssembler, model: str, message: Any
+    assembler: ContextAssembler, model: str, message: Any, asked: str
 ) -> None:
     context = await assembler.assemble("s", model=model, max_tokens=1000)
+    other = await assembler.assemble("s", model=asked, max_tokens=1000)
 
-    *_, answer = await assembler.record("s", message, context)
+    *_, answer = await assembler.record("s", message, other)
 
+    assert answer.made_by is not None
+    assert answer.made_by.provider == context.provider
     assert answer.text == "Hi."
     [call] = answer.tool_calls
     assert (call.call_id, call.name, call.arguments) == ("c1", "f", {"a": 1})
