@@ -608,11 +608,8 @@ class ContextAssembler:
         last = gathered.last_call
         most_tokens = None if last is None else last.details.get("room")
         if most_tokens is not None:
-            adding = [
-                inputs._replace(most_tokens=most_tokens)
-                for inputs in gathered.candidates
-                if not _rewrites(inputs)
-            ]
+            same = (inputs for inputs in gathered.candidates if not _rewrites(inputs))
+            adding = [inputs._replace(most_tokens=most_tokens) for inputs in same]
         if adding and last is not None:
             family = self.core.family(anew.limits)
             columns = self.core.columns(anew.head, family, after_seq=last.answers_seq)
@@ -923,10 +920,8 @@ class ContextAssembler:
         rows = self.store.calls(head.session.id, after_seq=seq - 1)
         if rows and (sent := SentTools.read(self.store.text(rows[0].tools_hash) or "")) is not None:
             return sent.offered
-        agent = self.config.agents.get(head.session.agent_id or "")
-        settled = self.resolver.resolve(
-            {"model": "any"}, session=head.session.defaults, agent=agent
-        )
+        own, agent = head.session, self.config.agents.get(head.session.agent_id or "")
+        settled = self.resolver.resolve({"model": "any"}, session=own.defaults, agent=agent)
         return (await self.tools.collect(settled.options, additional=additional)).tools
 
     async def _begin(self, session: Session) -> None:

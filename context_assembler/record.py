@@ -333,11 +333,8 @@ def _replacement(recorded: Sequence[SessionEvent], answer: Answer) -> SessionEve
 
 
 def _said(events: Sequence[SessionEvent]) -> list[tuple[Any, ...]]:
-    return [
-        (event.type, event.parts, event.made_by._replace(account=None, prefix=None))
-        for event in events
-        if event.made_by is not None
-    ]
+    made = ((one, one.made_by) for one in events if one.made_by is not None)
+    return [(one.type, one.parts, by._replace(account=None, prefix=None)) for one, by in made]
 
 
 def _wrong_context(value: str, rule: str, remedy: str) -> InvalidParameterError:
