@@ -457,8 +457,8 @@ class Packing:
                 is_cut = is_shown and name in cut
                 explanations.append(one._replace(outcome="shortened") if is_cut else one)
         is_over = context.budget_exceeded or bool(cut) or len(kept) < len(context.items)
-        shown = replace(context, items=tuple(kept), markdown=markdown, token_count=tokens)
-        return replace(shown, budget_exceeded=is_over, explanations=tuple(explanations))
+        smaller = replace(context, items=tuple(kept), markdown=markdown, token_count=tokens)
+        return replace(smaller, budget_exceeded=is_over, explanations=tuple(explanations))
 
 
 def _time_order(shown: RecalledMemory) -> tuple[str, float, int]:
