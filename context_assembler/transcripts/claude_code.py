@@ -323,9 +323,8 @@ def write_rows(events: Iterable[SessionEvent]) -> str:
                 message["id"] += f"_{place}" if message["id"] in replies else ""
                 replies.add(message["id"])
             place += not is_boundary
-            links: dict[str, Json] = {"parentUuid": None if is_boundary else parent}
-            if is_boundary:
-                links["logicalParentUuid"] = parent
+            own = {"parentUuid": None, "logicalParentUuid": parent}
+            links = own if is_boundary else {"parentUuid": parent}
             head = {"isSidechain": False, "userType": "external", "sessionId": _name("session")}
             if event.created_at is not None:
                 moment = event.created_at.astimezone(UTC).isoformat(timespec="microseconds")
@@ -344,9 +343,8 @@ def _rows_of(event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
     if event.type == "compaction":
         if not event.text.strip():
             return  # sealed: what it covers is what others can read
-        about: JsonObject = {}
-        boundary = {"content": "Conversation compacted", "compactMetadata": about}
-        yield {"type": "system", "subtype": "compact_boundary", **boundary}
+        about = {"content": "Conversation compacted", "compactMetadata": dict[str, Json]()}
+        yield {"type": "system", "subtype": "compact_boundary", **about}
         yield {**_user_row(event.text), "isCompactSummary": True}
     elif event.type == "system":
         text = f"<system-reminder>\n{event.text}\n</system-reminder>"
@@ -357,8 +355,8 @@ def _rows_of(event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
         results = [block for block in blocks if block["type"] == "tool_result"]
         said = [block for block in blocks if block["type"] != "tool_result"]
         for result in results:
-            content = {key: _plainly(held) for key, held in result.items() if key == "content"}
-            yield _user_row([{**result, **content}])
+            plain = {"content": _plainly(result["content"])} if "content" in result else {}
+            yield _user_row([result | plain])
         if said or not results:
             meta = {"isMeta": True} if event.origin == "developer" else {}
             yield {**_user_row(_plainly(said)), **meta}
@@ -409,10 +407,5 @@ def _is_uuid(text: str) -> bool:
 
 
 CLAUDE_CODE: Final = program(
-    METADATA,
-    _is_row,
-    _read,
-    keys="",
-    marks=lambda row: row["type"] in _MARKS,
-    write=write_rows,
+    METADATA, _is_row, _read, keys="", marks=lambda row: row["type"] in _MARKS, write=write_rows
 )

@@ -12,7 +12,7 @@ from typing import Final
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.ports import ToolSpec
 from context_assembler.providers.gemini import KINDS, MARKS, snake_key
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, without_nulls
 from context_assembler.transcripts.source import Format, Reading, Rows, listed
 from context_assembler.transcripts.writing import write_messages
 
@@ -134,13 +134,12 @@ def _is_piece(piece: JsonObject) -> bool:
 
 
 def _is_content(content: JsonObject) -> bool:
-    given = listed(content.get("parts"))
+    given = content.get("parts")
     return (
         content.get("role") in ("user", "model", "function", None)
-        and bool(given)
+        and isinstance(given, list | dict)
         and not content.keys() & {"content", "kind"}
-        and all(isinstance(part, str) or _is_part(as_object(part)) for part in given)
-        and not isinstance(content["parts"], str)
+        and all(isinstance(part, str) or _is_part(as_object(part)) for part in listed(given))
     )
 
 
@@ -173,25 +172,17 @@ def _reader(provider: str) -> Callable[[Reading], None]:
         if read_events:
             reading.use(*reading.rows)
         for event_type, body in read_events:
-            told = _told(body, provider)
-            reading.add(None, event_type, told, time=told.pop("created_at", None))
+            metadata = body.pop("metadata", {})
+            if kept := without_nulls(as_object(metadata.get(provider))):
+                body["metadata"] = {provider: kept}
+            reading.add(None, event_type, body, time=kept.get("timestamp"))
         reading.tools = tools_of(reading.head, note)
-        reading.metadata |= _rest_of(reading.head)
+        rest = without_nulls(reading.head).items()
+        reading.metadata |= {key: held for key, held in rest if key not in _READ}
         for name in reading.metadata.keys() & _ELSEWHERE.keys():
             note(name, _ELSEWHERE[name])
 
     return read
-
-
-def _told(body: Body, provider: str) -> Body:
-    """Return a body without empty fields of its message, and with the time that this names."""
-    fields = body.get("metadata", {}).get(provider)
-    if not fields:
-        return body
-    kept = {key: value for key, value in fields.items() if value is not None}
-    body = {key: value for key, value in body.items() if key != "metadata"}
-    body |= {"metadata": {provider: kept}} if kept else {}
-    return body | ({"created_at": kept["timestamp"]} if "timestamp" in kept else {})
 
 
 def tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[ToolSpec, ...]:
@@ -206,10 +197,6 @@ def tools_of(request: JsonObject, note: Callable[[str, str], None]) -> tuple[Too
     for problem in source.problems:
         note("tools", f"{problem.problem}; left out")
     return tools
-
-
-def _rest_of(request: JsonObject) -> JsonObject:
-    return {key: value for key, value in request.items() if key not in _READ and value is not None}
 
 
 def _has_more(message: JsonObject) -> bool:

@@ -44,10 +44,7 @@ def wire_for(provider: str, events: Iterable[SessionEvent]) -> Any:
         thinking=ThinkingRule(kinds=("effort",) if provider == "openai_responses" else ()),
         protocol=provider,
     )
-    tools, parameters = (
-        tuple(ToolSpec(name=name) for name in sorted(names)),
-        Parameters(max_tokens=1),
-    )
+    parameters, tools = Parameters(max_tokens=1), tuple(ToolSpec(name=n) for n in sorted(names))
     request = Request(limits=limits, parameters=parameters, tools=tools, cache="off")
     return PROVIDERS[provider].Wire(request)
 
