@@ -17,6 +17,7 @@ from context_assembler import (
 )
 from context_assembler.events import Covers, Provenance, Usage, assistant_event, system_event
 from context_assembler.transcripts import ReadTranscript, read_transcript, write_transcript
+from tests.transcripts.shapes import PIXEL, lines, text
 
 Row = dict[str, Any]
 
@@ -33,7 +34,7 @@ def replied(uuid: str, parent: str | None, reply: str, block: Any, **fields: Any
     """Return a row of a reply; a text that begins with `c` is the id of a call."""
     if isinstance(block, str):
         call: Row = {"type": "tool_use", "id": block, "name": "f", "input": {}}
-        block = call if block.startswith("c") else {"type": "text", "text": block}
+        block = call if block.startswith("c") else text(block)
     message = {"role": "assistant", "id": reply, "model": "claude-opus-5-5", "content": [block]}
     return row(uuid, parent, "assistant", message=message | fields)
 
@@ -49,7 +50,7 @@ def boundary(uuid: str, parent: str, **metadata: Any) -> Row:
 
 
 def read(*rows: Row) -> ReadTranscript:
-    return read_transcript("\n".join(map(json.dumps, rows)), format="claude_code")
+    return read_transcript(lines(*rows), format="claude_code")
 
 
 def shown(event: SessionEvent) -> str:
@@ -239,11 +240,10 @@ def test_what_is_written_keeps_ids_times_and_who_made_it() -> None:
     assert found[3].text == "<system-reminder>\nBe brief.\n</system-reminder>"
 
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SHOWN: Row = {"type": "base64", "media_type": "image/png", "data": PIXEL}
 QUEUED: Row = {
     "type": "queued_command",
-    "prompt": [{"type": "text", "text": "see"}, {"type": "image", "source": SHOWN}],
+    "prompt": [text("see"), {"type": "image", "source": SHOWN}],
 }
 MENTIONED: Row = {
     "type": "file",
@@ -315,7 +315,7 @@ STREAMS: dict[str, tuple[list[Row], str, int]] = {
 
 @pytest.mark.parametrize(("rows", "events", "left"), STREAMS.values(), ids=STREAMS)
 def test_stream_json_is_read_in_its_order(rows: list[Row], events: str, left: int) -> None:
-    found = read_transcript("\n".join(map(json.dumps, rows)))
+    found = read_transcript(lines(*rows))
 
     assert ", ".join(map(shown, found.events)) == events
     assert (found.rows_listed, found.rows_read) == (left, len(rows) - left)

@@ -12,18 +12,11 @@ import pytest
 from context_assembler import Image, Text, Thinking, ToolCall, ToolResult
 from context_assembler.errors import TranscriptError
 from context_assembler.transcripts import detect_format, read_transcript, write_transcript
+from tests.transcripts.shapes import piece, places, text
 
 PNG, CLAUDE = "iVBORw0KGgo=", "claude-opus-5-5"
 AT = "2026-09-01T10:00:00Z"
 ASKS: dict[str, Any] = {"p": "."}
-
-
-def piece(type: str, /, **fields: Any) -> dict[str, Any]:
-    return {"type": type, **fields}
-
-
-def text(said: str) -> dict[str, Any]:
-    return piece("text", text=said)
 
 
 def codex_row(kind: str, **payload: Any) -> dict[str, Any]:
@@ -299,6 +292,50 @@ def test_a_sample_is_read_as_what_it_is(name: str, sample: Any) -> None:
     assert read.rows_read + read.rows_listed == len(rows_in(sample))
 
 
+NOBODYS: list[dict[str, Any]] = [
+    {"foo": "bar"},
+    {"role": "user", "text": "hi"},
+    {"type": "moon", "id": "m", "timestamp": AT},
+    {"type": None, "content": "hi"},
+    {"kind": "other", "parts": []},
+]
+
+
+@every_sample
+@pytest.mark.parametrize("row", NOBODYS, ids=str)
+def test_a_sample_among_rows_of_nobody_is_refused(name: str, sample: Any, row: Any) -> None:
+    copy = deepcopy(sample)
+    rows_in(copy).extend([row] * 990)
+
+    with pytest.raises(TranscriptError):
+        read_transcript(copy)
+    with pytest.raises(TranscriptError, match=r"99\d of its \d+ rows could not be read"):
+        read_transcript(copy, format=name)
+    assert read_transcript(copy, format=name, partial=True).rows_listed >= 990
+
+
+@pytest.mark.parametrize("name", ["vercel_ai", "bedrock", "gemini", "goose", "pydantic_ai"])
+def test_a_message_that_holds_nothing_is_none_of_nobody(name: str) -> None:
+    said = [{"text": "hi"}]
+    talks: dict[str, list[dict[str, Any]]] = {
+        "vercel_ai": [
+            {"role": "user", "parts": [text("hi")]},
+            {"role": "assistant", "parts": []},
+        ],
+        "bedrock": [{"role": "user", "content": said}, {"role": "assistant", "content": []}],
+        "gemini": [{"role": "user", "parts": said}, {"role": "user", "parts": []}],
+        "goose": [told("user", text("hi")), told("assistant")],
+        "pydantic_ai": [
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]},
+            {"kind": "response", "parts": []},
+        ],
+    }
+
+    read = read_transcript(talks[name])
+
+    assert (read.format, read.events[0].text) == (name, "hi")
+
+
 @every_sample
 def test_calls_results_pictures_and_reasoning_survive(name: str, sample: Any) -> None:
     parts = [part for event in read_transcript(sample).events for part in event.parts]
@@ -525,16 +562,7 @@ def test_what_a_session_cannot_hold_is_listed() -> None:
 
 def changed(sample: Any, values: tuple[Any, ...]) -> Iterator[Any]:
     """Yield the sample with one field, or one entry of a list, of another value, or gone."""
-    paths: list[tuple[Any, ...]] = []
-
-    def walk(value: Any, path: tuple[Any, ...]) -> None:
-        is_inner = not isinstance(value, str | int | None)
-        for key in getattr(value, "keys", lambda: range(len(value)))() if is_inner else ():
-            paths.append((*path, key))
-            walk(value[key], (*path, key))
-
-    walk(sample, ())
-    for *path, last in paths:
+    for *path, last in places(sample):
         for new in (*values, "gone"):
             copy = deepcopy(sample)
             place = copy

@@ -14,74 +14,54 @@ from openai.types.responses import Response
 
 from context_assembler.events import to_json
 from context_assembler.transcripts import detect_format, read_transcript
+from tests.transcripts.shapes import PIXEL, piece, text
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+def message(role: str, *content: Any) -> dict[str, Any]:
+    return {"role": role, "content": [*content]}
+
+
+NO_ARGUMENTS = piece("function", id="c1", function={"name": "f", "arguments": "{}"})
+
 SHOWN = {"type": "base64", "media_type": "image/png", "data": PIXEL}
 PDF = {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}
 USED = {"input_tokens": 1, "output_tokens": 1}
 HI = {"role": "user", "content": "hi"}
 SAMPLES: dict[str, Any] = {
     "anthropic": {
-        "system": [{"type": "text", "text": "s"}],
+        "system": [text("s")],
         "messages": [
-            {"role": "user", "content": [{"type": "image", "source": SHOWN}]},
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "thinking", "thinking": "t", "signature": "c2ln"},
-                    {"type": "text", "text": "b"},
-                    {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
-                ],
-            },
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "type": "tool_result",
-                        "tool_use_id": "toolu_1",
-                        "content": [{"type": "text", "text": "r"}],
-                    },
-                    {
-                        "type": "document",
-                        "source": {"type": "text", "media_type": "text/plain", "data": "d"},
-                    },
-                ],
-            },
+            message("user", piece("image", source=SHOWN)),
+            message(
+                "assistant",
+                piece("thinking", thinking="t", signature="c2ln"),
+                text("b"),
+                piece("tool_use", id="toolu_1", name="f", input={}),
+            ),
+            message(
+                "user",
+                piece("tool_result", tool_use_id="toolu_1", content=[text("r")]),
+                piece("document", source=piece("text", media_type="text/plain", data="d")),
+            ),
         ],
     },
     "openai_chat": [
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "a"},
-                {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
-                {"type": "file", "file": PDF},
-            ],
-        },
-        {
-            "role": "assistant",
-            "content": "b",
-            "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-            ],
-        },
-        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "r"}]},
+        message(
+            "user",
+            text("a"),
+            piece("image_url", image_url={"url": "https://example.com/a.png"}),
+            piece("file", file=PDF),
+        ),
+        {"role": "assistant", "content": "b", "tool_calls": [NO_ARGUMENTS]},
+        message("tool", text("r")) | {"tool_call_id": "c1"},
     ],
     "openai_responses": [
-        {"role": "user", "content": [{"type": "input_text", "text": "a"}]},
-        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "t"}]},
-        {
-            "type": "message",
-            "role": "assistant",
-            "id": "msg_1",
-            "content": [{"type": "output_text", "text": "b", "annotations": []}],
-        },
-        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"},
-        {
-            "type": "function_call_output",
-            "call_id": "c1",
-            "output": [{"type": "input_text", "text": "r"}],
-        },
+        message("user", piece("input_text", text="a")),
+        piece("reasoning", id="rs_1", summary=[piece("summary_text", text="t")]),
+        message("assistant", piece("output_text", text="b", annotations=[]))
+        | {"type": "message", "id": "msg_1"},
+        piece("function_call", id="fc_1", call_id="c1", name="f", arguments="{}"),
+        piece("function_call_output", call_id="c1", output=[piece("input_text", text="r")]),
     ],
     "gemini": {
         "contents": [

@@ -1,7 +1,6 @@
 """Reading: formats are recognised, sessions found, and what cannot be read is named."""
 
 import json
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,14 @@ from context_assembler.transcripts import (
     read_transcript,
     write_transcript,
 )
+from tests.transcripts.shapes import lines, places
 
 TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
 SIGNED = {"type": "thinking", "thinking": "", "signature": "c2ln"}
 SPEC: dict[str, Any] = {"name": "f", "input_schema": {}}
 CLAUDE: dict[str, Any] = {"model": "claude-opus-5-5", "max_tokens": 1}
 PIECE, RECORDED = {"type": "input_text", "text": "a"}, {"id": "a", "request": {"messages": TALK}}
-LINES = "\n".join(map(json.dumps, TALK))
+LINES = lines(*TALK)
 AUDIO: dict[str, Any] = {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}
 MANY = "\n".join([LINES] * 5)
 
@@ -60,7 +60,7 @@ COLLECTIONS: dict[str, tuple[Any, list[str]]] = {
     "tau2": ({"simulations": [{"id": "a", "messages": TALK}], "info": {}}, ["a"]),
     "requests in a list": ([{"messages": TALK}, {"messages": TALK}], ["0", "1"]),
     "one name twice": ([{"id": "x", "messages": TALK}] * 2, ["x", "x-2"]),
-    "recordings in lines": ("\n".join(map(json.dumps, [RECORDED, RECORDED])), ["a", "a-2"]),
+    "recordings in lines": (lines(RECORDED, RECORDED), ["a", "a-2"]),
     "one recording": (RECORDED, ["a"]),
     "one list": (TALK, ["transcript"]),
     "one request": ({"messages": TALK}, ["transcript"]),
@@ -208,11 +208,7 @@ HEAD = {"sessionId": "s", "projectHash": "h", "kind": "main"}
 ONE, TWO, THREE = (said_to_gemini(number, text) for number, text in ((1, "a"), (2, "b"), (3, "c")))
 GROWING: dict[str, tuple[list[Any], str, int]] = {
     "messages in their order": ([HEAD, ONE, TWO, THREE], "a b c", 0),
-    "a message that was completed": (
-        [HEAD, ONE, TWO | {"content": ""}, THREE, TWO],
-        "a b c",
-        1,
-    ),
+    "a message that was completed": ([HEAD, ONE, TWO | {"content": ""}, THREE, TWO], "a b c", 1),
     "rewound": ([HEAD, ONE, TWO, THREE, {"$rewindTo": "2"}, said_to_gemini(5, "d")], "a d", 2),
     "rewound to nowhere": ([HEAD, ONE, {"$rewindTo": "9"}, TWO], "b", 1),
     "all messages replaced": ([HEAD, ONE, {"$set": {"messages": [THREE]}}, TWO], "c b", 1),
@@ -226,7 +222,7 @@ GROWING: dict[str, tuple[list[Any], str, int]] = {
 def test_lines_of_gemini_cli_count_as_it_counts_them(
     rows: list[Any], texts: str, left: int
 ) -> None:
-    read = read_transcript("\n".join(map(json.dumps, rows)))
+    read = read_transcript(lines(*rows))
 
     assert " ".join(event.text for event in read.events) == texts
     assert (read.format, read.rows_listed) == ("gemini_cli", left)
@@ -235,15 +231,6 @@ def test_lines_of_gemini_cli_count_as_it_counts_them(
 
 WRITTEN = [name for name, known in FORMATS.items() if known.write]
 SESSION = event_log("S Be brief.", "U Look.", 'A[c1:look {"q": "a"}] So.', "T[c1] found")
-
-
-def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where in a value there is another one."""
-    held: Any = value
-    keys = range(len(held)) if isinstance(value, list) else held
-    for key in keys if isinstance(value, list | dict) else ():
-        yield (*place, key)
-        yield from places(value[key], (*place, key))
 
 
 @pytest.mark.parametrize("kind", [{"a": 1}, ["a"], 7, None], ids=str)

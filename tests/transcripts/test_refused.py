@@ -1,6 +1,5 @@
 """A format is recognised by what it requires; what no reader knows, or two do, is refused by name."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from context_assembler.errors import TranscriptError
 from context_assembler.transcripts import read_sessions, read_transcript
+from tests.transcripts.shapes import lines
 
 USER, REPLY = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}
 TALK = [USER, REPLY]
@@ -17,10 +17,6 @@ BLOCK = {"type": "tool_result", "tool_use_id": "c1", "content": "x"}
 ODD_BLOCK = {"role": "assistant", "content": [{"type": "quantum_block"}]}
 ROW = {"type": "user", "uuid": "a", "parentUuid": None, "sessionId": "s"}
 HEAD = {"sessionId": "s", "projectHash": "h"}
-
-
-def lines(*rows: Any) -> str:
-    return "\n".join(map(json.dumps, rows))
 
 
 UNKNOWN: dict[str, Any] = {

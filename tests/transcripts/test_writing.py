@@ -20,12 +20,12 @@ from context_assembler import (
 )
 from context_assembler.events import Provenance, Usage
 from context_assembler.transcripts import FORMATS, read_transcript, write_transcript
+from tests.transcripts.shapes import PIXEL
 
 WRITTEN = [name for name, known in FORMATS.items() if known.write]
 every_format = pytest.mark.parametrize("name", WRITTEN)
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 values = st.one_of(st.none(), st.booleans(), st.integers(-99, 99), texts, st.lists(texts))
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 image = Image(source=Base64Source(media_type="image/png", data=PIXEL))
 said = st.lists(st.one_of(st.builds(Text, texts), st.just(image)), min_size=1, max_size=3)
 
