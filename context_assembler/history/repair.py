@@ -20,13 +20,9 @@ CONTINUE: Final = "Continue."
 
 def missing_result(call: JsonObject) -> JsonObject:
     """Return the result that stands in for one that was never recorded."""
-    return {
-        "type": "tool_result",
-        "call_id": call["call_id"],
-        "content": [text_part(_refusal_of(call) or NO_RESULT)],
-        "is_error": True,
-        "tool_name": call["name"],
-    }
+    content = [text_part(_refusal_of(call) or NO_RESULT)]
+    answer = {"type": "tool_result", "call_id": call["call_id"], "content": content}
+    return {**answer, "is_error": True, "tool_name": call["name"]}
 
 
 def same_parts(parts: Parts, others: Parts) -> bool:
@@ -60,12 +56,8 @@ def unsigned(parts: Parts) -> list[JsonObject]:
 
 def is_signed_by(parts: Parts, provider: str | None) -> bool:
     """Whether the parts hold reasoning that a provider signed; `None`: any provider."""
-    return any(
-        part["type"] == "thinking"
-        and part.get("block") is not None
-        and provider in (None, part.get("provider"))
-        for part in parts
-    )
+    signed = (p for p in parts if p["type"] == "thinking" and p.get("block") is not None)
+    return any(provider in (None, part.get("provider")) for part in signed)
 
 
 def _cleaned(part: JsonObject) -> JsonObject:

@@ -733,7 +733,7 @@ class Wire(wire.GrownWire):
         from context_assembler.providers.media import make_way
 
         limits = self.request.limits
-        made, reasons = make_way(messages, media_rules(limits), _as_media, wire.text_part)
+        made, reasons = make_way(messages, media_rules(limits), _as_media)
         for rule, reason in reasons:
             self.report("media", f"{reason[0].upper()}{reason[1:]}.", rule, "shortened")
         if reasons and limits.thinking.is_prefix_bound:

@@ -423,16 +423,12 @@ def find_surplus(media: Sequence[JsonObject], rules: MediaRules) -> dict[int, Ob
 
 
 def make_way(
-    messages: list[Any],
-    rules: MediaRules,
-    as_part: Callable[[JsonObject], JsonObject | None],
-    as_text: Callable[[str], JsonObject],
+    messages: list[Any], rules: MediaRules, as_part: Callable[[JsonObject], JsonObject | None]
 ) -> tuple[list[Any], list[tuple[str, str]]]:
     """Return rendered messages whose oldest images and documents make way for lines, and why.
 
     Args:
         as_part: Returns an object of a payload as the stored image or document that it shows.
-        as_text: Returns a line as an object of a payload.
     """
     found: list[JsonObject] = []
 
@@ -445,7 +441,7 @@ def make_way(
 
     def settle(value: Any, part: JsonObject) -> Any:
         reason = surplus.get(next(number))
-        return value if reason is None else as_text(left_out(part, reason[1]))
+        return value if reason is None else text_part(left_out(part, reason[1]))
 
     settled = _map_media(messages, as_part, settle) if surplus else messages
     return settled, list(dict.fromkeys(surplus.values()))
