@@ -68,7 +68,7 @@ def install_hook(name: str, *, settings: Path | None = None, observes: bool = Tr
         entry = {"hooks": [hook]} if client.is_nested else {"command": command}
         if not is_list(entries := hooks.setdefault(event, [])):
             remedy = "Make it a list."
-            raise ConfigurationError(f"{path}: hooks.{event} is no list.", remedy=remedy)
+            raise ConfigurationError(f"{path}: hooks.{event} is not a list.", remedy=remedy)
         entries.append(entry)
     return _write(path, given, made)
 
@@ -122,7 +122,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} cannot be read: {error}.", remedy=remedy) from error
     if not is_object(given):
         remedy = "Make it a JSON object, or pass another file with --settings."
-        raise ConfigurationError(f"{path} holds no JSON object.", remedy=remedy)
+        raise ConfigurationError(f"{path} is not a JSON object.", remedy=remedy)
     return dict(given)
 
 
@@ -132,7 +132,7 @@ def _without_ours(given: Mapping[str, Any], path: Path) -> dict[str, Any]:
     hooks = made.get("hooks", {})
     if not is_object(hooks):
         remedy = "Make it an object of events, each with a list."
-        raise ConfigurationError(f"{path}: 'hooks' is of another form.", remedy=remedy)
+        raise ConfigurationError(f"{path}: 'hooks' is not an object of lists.", remedy=remedy)
     kept: dict[str, Json] = {}
     for event, entries in hooks.items():
         if not is_list(entries):  # a setting of all hooks, such as Gemini CLI's `enabled`
