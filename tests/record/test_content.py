@@ -336,10 +336,10 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '
 ASKS: Any = {"role": "assistant", "content": "Hi.", "tool_calls": [CALL]}
 USES: Any = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
 GEMINI_CALL: Any = {"function_call": {"id": "c1", "name": "f", "args": {"a": 1}}}
-BLOCK = ToolUseBlock.model_validate(USES)
+SDK_USES = ToolUseBlock.model_validate(USES)
 SAYS: Any = {"type": "output_text", "text": "Hi.", "annotations": []}
-ITEM: Any = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
-ITEM |= {"content": [SAYS]}
+ABOUT: Any = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
+ITEM: Any = {**ABOUT, "content": [SAYS]}
 CALL_ITEM: Any = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a":1}'}
 OUTPUT: Any = [
     ResponseOutputMessage.model_validate(ITEM),
@@ -358,7 +358,7 @@ REPLIES: dict[str, tuple[str, Any]] = {
     ),
     "Anthropic: the SDK's call": (
         "claude-opus-5-5",
-        {"role": "assistant", "content": [TextBlock(type="text", text="Hi."), BLOCK]},
+        {"role": "assistant", "content": [TextBlock(type="text", text="Hi."), SDK_USES]},
     ),
     "Gemini": ("gemini-2.5-pro", {"role": "model", "parts": [{"text": "Hi."}, GEMINI_CALL]}),
     "Responses: the output": ("gpt-5.5", [ITEM, CALL_ITEM]),
