@@ -1,5 +1,6 @@
 """The text of a transcript as JSON rows, and the list of what could not be mapped."""
 
+import itertools
 import json
 import math
 from base64 import b64encode
@@ -326,11 +327,10 @@ def parse_source(source: Any, name: str) -> Parsed:
             issues.note("bytes", warning)
     if isinstance(source, str):
         return _parse_text(source.removeprefix("\ufeff"), name, issues)
-    bounded = _bounded(source, issues, name, 0)
-    if isinstance(bounded, dict | list):
-        return Parsed(name, issues, bounded)
-    kind = "None" if source is None else with_article(type(source).__name__)
-    raise _unreadable(name, f"{kind} is not a transcript")
+    value = _bounded(source, issues, name, 0)
+    if isinstance(value, dict | list):
+        return Parsed(name, issues, value)
+    raise _unreadable(name, f"{value!r:.40} is not a transcript")
 
 
 def _names_a_file(text: str) -> bool:
@@ -452,17 +452,13 @@ def _session_in(value: Json) -> JsonObject | None:
 
 
 def _named(values: Sequence[Json]) -> list[tuple[str, JsonObject]]:
-    found = [(value, session) for value in values if (session := _session_in(value)) is not None]
-    if not found or len(found) < len(values):
-        return []
     named: dict[str, JsonObject] = {}
-    for number, (value, session) in enumerate(found):
+    for number, value in enumerate(values):
+        if (session := _session_in(value)) is None:
+            return []
         fields = as_object(value)
         name = next((fields[k] for k in _NAMES if isinstance(fields.get(k), str | int)), number)
         whole = f"{name}" if fields.get("trial") is None else f"{name}-{fields['trial']}"
-        free, count = whole, 1
-        while free in named:
-            count += 1
-            free = f"{whole}-{count}"
-        named[free] = session
+        free = (f"{whole}-{count}" if count > 1 else whole for count in itertools.count(1))
+        named[next(one for one in free if one not in named)] = session
     return list(named.items())
