@@ -105,10 +105,10 @@ def _read(parsed: Parsed, format: str | None, *, partial: bool) -> ReadTranscrip
     known = format or _detect(parsed)
     if known not in FORMATS:
         raise UnknownOptionError(known, kind="transcript format", known=FORMATS)
-    reading = Reading(FORMATS[known].rows(parsed), parsed, known)
+    rows, strays = FORMATS[known].rows(parsed), FORMATS[known].strays(parsed)
+    reading = Reading(rows, parsed, known, strays)
     FORMATS[known].read(reading)
-    strays = FORMATS[known].strays(parsed) if format is None else ()
-    return reading.finish(strays, partial=partial)
+    return reading.finish(is_named=format is not None, partial=partial)
 
 
 def _detect(parsed: Parsed) -> str:

@@ -186,7 +186,7 @@ def _read_goose(builder: Builder) -> None:
     for message in builder.rows():
         shown = as_object(message.get("metadata"))
         is_hidden = shown.get("agentVisible") is False
-        if "role" not in message and "content" not in message:
+        if "working_dir" in message:
             builder.reading.use(builder.row)
             builder.reading.metadata |= message
         elif hidden and not is_hidden and shown.get("userVisible") is False:

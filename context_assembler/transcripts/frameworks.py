@@ -163,7 +163,7 @@ def _is_vercel(row: JsonObject) -> bool:
     if not is_said or row.keys() & {"tool_calls", "info", "type", "created"}:
         return False
     if held is not None or "toolInvocations" in row:
-        return bool(held or row.get("toolInvocations")) and all(map(_is_typed, as_list(held)))
+        return isinstance(held, list | None) and all(map(_is_typed, as_list(held)))
     pieces = map(as_object, as_list(content))
     return isinstance(content, str | list) and all(
         one.get("type") == "text" or _is_vercel_piece(one) for one in pieces
@@ -279,7 +279,8 @@ _MEDIA: Final = {"pdf": "application/pdf", "txt": "text/plain", "md": "text/mark
 def _is_bedrock(row: JsonObject) -> bool:
     blocks = as_list(row.get("content"))
     is_all = all(_BEDROCK.issuperset(as_object(one) or "?") for one in blocks)
-    return row.get("role") in ("user", "assistant") and bool(blocks) and is_all
+    is_said = row.get("role") in ("user", "assistant") and isinstance(row.get("content"), list)
+    return is_said and is_all
 
 
 def _read_bedrock(builder: Builder) -> None:
@@ -332,5 +333,11 @@ FRAMEWORK_FORMATS: Final = {
     **program("langchain", _is_langchain, _read_langchain, _flat_langchain, _STATES),
     **program("vercel_ai", _is_vercel, _read_vercel, _flat_vercel, marks=_marks_vercel),
     **program("llama_index", _is_llama, _read_llama, _flat_llama, _HISTORIES),
-    **program("bedrock", _is_bedrock, _read_bedrock, _flat_bedrock),
+    **program(
+        "bedrock",
+        _is_bedrock,
+        _read_bedrock,
+        _flat_bedrock,
+        marks=lambda row: bool(row["content"]),
+    ),
 }

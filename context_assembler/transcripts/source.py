@@ -168,8 +168,9 @@ class Reading:
     Every row ends in an event, in `use`, or in `leave`; any other is listed as unread.
     """
 
-    def __init__(self, rows: Rows, parsed: Parsed, format: str) -> None:
+    def __init__(self, rows: Rows, parsed: Parsed, format: str, strays: Iterable[Row]) -> None:
         self.rows, self.head, self.key = rows
+        self._strays = {row.at for row in strays}  # they are not as the format requires
         self.name, self.issues = parsed.name, parsed.issues
         self.format = format
         self.metadata: dict[str, Json] = {}
@@ -201,23 +202,25 @@ class Reading:
         Args:
             what: The rows of this kind, such as `rows of type progress`; or the one row.
             is_known: Whether such rows are known, and left out on purpose: then they are counted.
+                Of rows that are not as the format requires, nobody can know that.
         """
+        is_known = is_known and row.at not in self._strays
         report = self.issues.count if is_known else self.issues.lose
         report(what, reason, row.line)
         self._left.add(row.at)
 
-    def finish(self, strays: Iterable[Row], *, partial: bool) -> ReadTranscript:
+    def finish(self, *, is_named: bool, partial: bool) -> ReadTranscript:
         """Return what was read.
 
         Args:
-            strays: Rows that are not as the format requires; they count as unread, even if the
-                reader kept what they say.
+            is_named: Whether somebody named the format. If not, rows that are not as it requires
+                count as unread, even if the reader kept what they say.
 
         Raises:
             TranscriptError: More than a tenth of the rows could not be read, and not `partial`;
                 or there is no event at all.
         """
-        strange = {row.at for row in strays}
+        strange = set[int]() if is_named else self._strays
         for row in self.rows:
             what = f"{self.key or 'row'}[{row.at}]"
             if row.at not in self._used | self._left:
