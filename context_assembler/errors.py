@@ -466,6 +466,8 @@ class ContentError(AssemblyError, TypeError):
 
     def __init__(self, content: object, *, place: str | None = None) -> None:
         got = with_article(type(content).__name__)
+        if isinstance(content, Mapping) and "type" in content:
+            got += f" of type {content['type']!r:.60}"
         if place is None:
             problem = f"Content must be text or parts; got {got}."
             remedy = "Pass a string, or Text(…), Image(…), Document(…), or a list of these."

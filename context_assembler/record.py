@@ -12,7 +12,12 @@ from typing import Any, Final, NamedTuple, cast
 
 from context_assembler import events
 from context_assembler.context import AssembledContext, Sent, learned_key
-from context_assembler.errors import ConcurrentAppendError, InvalidParameterError, ReplyError
+from context_assembler.errors import (
+    ConcurrentAppendError,
+    ContentError,
+    InvalidParameterError,
+    ReplyError,
+)
 from context_assembler.events import CallRow, Json, JsonObject, Part, SessionEvent, Text, is_object
 from context_assembler.ports import ColumnStore
 from context_assembler.providers import PROVIDERS, Reply, provider_for_reply
@@ -354,15 +359,17 @@ _BLOCKS: Final[Mapping[str, tuple[str, str]]] = {
     "input_image": ("openai_responses", "image_url file_id"),
     "input_file": ("openai_responses", "file_data file_id file_url"),
 }
+_USER_BLOCKS: Final = ("tool_result", "container_upload", "tool_reference")  # of Anthropic's
 _MCP_BLOCKS: Final = ("image", "audio", "resource", "resource_link")
 _GEMINI_FIELDS: Final = frozenset({"inline_data", "inlineData", "file_data", "fileData"})
 _TEXTS: Final = ("text", "input_text", "output_text")
 _TEXT_FIELDS: Final = frozenset(
     "type text citations cache_control annotations logprobs prompt_cache_breakpoint _meta".split()
 )
-# A picture or a PDF in base64, long enough to be worth a warning.
+# A picture or a PDF in base64: a value of its own, or long enough to be worth a warning.
 _BYTES: Final = re.compile(
-    r"(?<![\w+/])(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|data:[\w.+/-]+;base64,)[\w+/=-]{1000}"
+    r'(?<![\w+/])((?<![=(])")?(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|data:[\w.+/-]+;base64,)'
+    r'(?(1)[\w+/=-]{60,}"|[\w+/=-]{1000})'
 )
 _AS_TEXT: Final = "A picture or a PDF in a result is sent as text: return an Image or a Document."
 
@@ -376,7 +383,11 @@ class Given(NamedTuple):
 
 
 def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -> Given:
-    """Return what a user said, or a tool returned, in the shape of any provider, SDK or of MCP."""
+    """Return what a user said, or a tool returned, in the shape of any provider, SDK or of MCP.
+
+    Raises:
+        ContentError: Something that a user said is of an unknown type.
+    """
     value, notes = _plain(content), list[str]()
     metadata: dict[str, Json] = {}
     if isinstance(value, events.ToolResult) and by_tool:
@@ -401,6 +412,8 @@ def read_given(content: Any, *, is_error: bool = False, by_tool: bool = False) -
     has_media = any(is_object(one) and not _GEMINI_FIELDS.isdisjoint(one) for one in entries)
     takes = "any" if not by_tool else "text" if has_media else ""
     read = [] if are_words else [_read_entry(one, notes, takes) for one in entries]
+    if not by_tool and None in read:
+        raise ContentError(entries[read.index(None)])
     if read and None not in read:
         content = tuple(part for parts in read for part in parts or ())
         metadata |= {"warnings": "; ".join(notes)} if notes else {}
@@ -452,7 +465,8 @@ def _read_entry(value: Any, notes: list[str], takes: str) -> Sequence[Part] | No
         item = {"call_id": "call", **value}  # its own is set when it is sent
         [(_, body)] = PROVIDERS["openai_responses"].read_messages([item])
         return [events.part_from_json(part) for part in body["parts"][0]["content"]]
-    provider, needed = _BLOCKS.get(str(kind), ("anthropic", "type" if takes == "any" else ""))
+    is_said = takes == "any" and kind in _USER_BLOCKS
+    provider, needed = _BLOCKS.get(str(kind), ("anthropic", "type" if is_said else ""))
     if not kind:
         provider, needed = "gemini", " ".join((*_GEMINI_FIELDS, "text" if takes else ""))
         needed += " function_response functionResponse" if takes == "any" else ""

@@ -288,10 +288,43 @@ async def test_a_picture_as_text_is_warned_of(assembler: ContextAssembler, value
     assert "sent as text" in event.metadata["warnings"]
 
 
-async def test_long_text_is_not_warned_of(assembler: ContextAssembler) -> None:
+SMALL = PNG[:100]  # smaller than any picture that is worth looking at
+FOREIGN: dict[str, Any] = {
+    "Bedrock": {"image": {"format": "png", "source": {"bytes": SMALL}}},
+    "Bedrock: a document": {"document": {"name": "a", "source": {"bytes": PDF[:100]}}},
+    "AI SDK: a data URL": {"type": "image", "image": PNG_URL[:100], "mediaType": "image/png"},
+    "AI SDK: bare": {"type": "image", "image": SMALL, "mediaType": "image/png"},
+    "AI SDK: a file": {"type": "file", "data": SMALL, "mediaType": "image/png"},
+    "AI SDK: media": {"type": "media", "data": SMALL, "mediaType": "image/png"},
+    "LangChain": {"type": "image", "base64": SMALL, "mime_type": "image/png"},
+    "a name of its own": {"screenshot": SMALL},
+}
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+@pytest.mark.parametrize("value", FOREIGN.values(), ids=FOREIGN)
+async def test_a_picture_in_another_program_s_shape_is_warned_of(
+    assembler: ContextAssembler, value: Any, *, is_listed: bool
+) -> None:
+    with pytest.warns(UserWarning, match="sent as text"):
+        event = await assembler.add_tool_result("s", "c1", [value] if is_listed else value)
+
+    assert "sent as text" in event.metadata["warnings"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": "word " * 2_000, "b": "A" * 5_000},
+        f'<img src="data:image/png;base64,{SMALL}">',
+        f'a {{ background: url("data:image/png;base64,{SMALL}") }}',
+        {"path": "/9j/a", "id": "R0lGOD"},
+    ],
+)
+async def test_long_text_is_not_warned_of(assembler: ContextAssembler, value: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        event = await assembler.add_tool_result("s", "c1", {"a": "word " * 2_000, "b": "A" * 5_000})
+        event = await assembler.add_tool_result("s", "c1", value)
 
     assert event.metadata == {}
 
@@ -330,6 +363,36 @@ async def test_a_message_keeps_its_other_fields(
 async def test_what_nobody_can_say_is_refused(assembler: ContextAssembler, given: Any) -> None:
     with pytest.raises(ContentError, match="must be text or parts"):
         await assembler.add_user("s", given)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("hologram", "refusal", "image_file", "video_url", "audio", "media", "reference"),
+        *("tool_use", "thinking", "reasoning", "function_call_output", "item_reference"),
+    ],
+)
+async def test_what_no_user_says_is_refused_by_its_type(
+    assembler: ContextAssembler, kind: str
+) -> None:
+    part = {"type": kind, "data": "a", "id": "i", kind: {"url": URL}, "output": "a"}
+
+    for given in (part, [part], [SAID, part], {"role": "user", "content": [SAID, part]}):
+        with pytest.raises(ContentError, match=f"of type '{kind}'"):
+            await assembler.add_user("s", given)
+
+    assert [event.text async for event in assembler.sessions.load("s")] == ["Look."]
+
+
+async def test_a_user_may_say_the_other_blocks_of_anthropic(assembler: ContextAssembler) -> None:
+    upload = {"type": "container_upload", "file_id": "file_1"}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "Hi."}
+
+    event = await assembler.add_user("s", [upload, result])
+
+    assert isinstance(event.parts[0], Opaque)
+    assert event.parts[0].block == upload
+    assert event.parts[1] == ToolResult(call_id="c1", content=(HI,))
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
