@@ -42,7 +42,7 @@ def _read_codex(builder: Builder) -> None:
         if kind == "response_item" and inner != "ghost_snapshot":
             asked += [(len(events), payload)] if _is_asked(payload) else []
             known[as_text(payload.get("id"))] = payload
-            reply = _add_item(builder, without_nulls(payload), row, model, reply)
+            reply = _add_item(builder, without_nulls(payload), model, reply)
         elif kind == "compacted":
             kept = objects_in(payload.get("replacement_history"))
             for entry in objects_in(payload.get("replacement_history_entries")):
@@ -58,7 +58,7 @@ def _read_codex(builder: Builder) -> None:
                 continue
             builder.compact([], row)
             for item in kept:
-                reply = _add_item(builder, item, row, "", reply)
+                reply = _add_item(builder, item, "", reply)
         elif kind == "session_meta":
             builder.reading.use(builder.row)
             told = payload.pop("base_instructions", payload.pop("instructions", None))
@@ -73,9 +73,8 @@ def _read_codex(builder: Builder) -> None:
             turns = payload.get("num_turns") if inner == "thread_rolled_back" else None
             if isinstance(turns, int) and turns > 0 and asked:
                 del events[asked[-turns:][0][0] :], asked[-turns:]
-                builder.reading.issues.count(
-                    "rollbacks", "took turns back; left out", builder.row.line
-                )
+                what, line = "took turns back; left out", builder.row.line
+                builder.reading.issues.count("rollbacks", what, line)
             usage = as_object(as_object(payload.get("info")).get("last_token_usage"))
             spoken = [body for _, body, *_ in events[-9:] if "made_by" in body]
             if usage and spoken and "usage" not in spoken[-1]["made_by"]:
@@ -84,11 +83,9 @@ def _read_codex(builder: Builder) -> None:
             builder.leave(f"rows of type {inner or kind}", "are the client's own")
 
 
-def _add_item(
-    builder: Builder, item: JsonObject, row: JsonObject, model: Json, reply: Body
-) -> Body:
+def _add_item(builder: Builder, item: JsonObject, model: Json, reply: Body) -> Body:
     """Append an item, to the reply that it goes on with if there is one; return the open reply."""
-    maker = made_by(openai_responses.NAME, model, {})
+    maker, row = made_by(openai_responses.NAME, model, {}), builder.row.fields
     for event_type, body in openai_responses.read_messages([item], builder.note):
         if event_type != "assistant":
             builder.append(event_type, body, row)

@@ -5,7 +5,7 @@ and files. A reader brings each piece to one level, with its kind as `type`; her
 part. What is left of a message is kept as metadata; what is left of a piece is reported.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from context_assembler.events import Body, Json, JsonObject, compact_json
@@ -112,9 +112,8 @@ class Builder:
         for given in listed(content) if content is not None else ():
             own = as_object(given)
             for piece in self._flatten(without_nulls(own)) if own else [given]:
-                fields = without_nulls(
-                    text_part(piece) if isinstance(piece, str) else as_object(piece)
-                )
+                said = text_part(piece) if isinstance(piece, str) else as_object(piece)
+                fields = without_nulls(said)
                 kind = as_text(fields.pop("type", None))
                 name = _KINDS.get(kind, "own" * kind.startswith(("data-", "tool-approval-")))
                 if name == "own":
@@ -247,24 +246,19 @@ class Builder:
         )
 
     def compact(
-        self,
-        parts: list[JsonObject],
-        about: JsonObject,
-        last_seq: int | None = None,
-        *,
-        excluded_ids: Sequence[str] = (),
-        **body: Json,
+        self, parts: list[JsonObject], about: JsonObject, last_seq: int | None = None, **body: Json
     ) -> None:
         """Append a compaction of all events so far, or of those up to a number.
 
         The system prompt stays. Without parts, what follows stands for what is covered.
         """
+        excluded_ids = body.pop("excluded_ids", [])  # of what stays
         kinds = [event_type for event_type, *_ in self.reading.events]
         last_seq = len(kinds) if last_seq is None else last_seq
         first_seq = next((at for at, kind in enumerate(kinds, 1) if kind != "system"), 1)
         if last_seq >= first_seq:
             covers: Fields = {"first_seq": first_seq, "last_seq": last_seq}
-            covers |= {"excluded_ids": [*excluded_ids]} if excluded_ids else {}
+            covers |= {"excluded_ids": excluded_ids} if excluded_ids else {}
             body |= {} if parts else {"metadata": {"replaced_by": self.reading.format}}
             body |= {"parts": parts, "covers": covers, "origin": "model"}
             self.append("compaction", body, about)
