@@ -54,7 +54,7 @@ class Lines:
         return f"e{line}"
 
     def is_clock(self, line: int) -> bool:
-        return False
+        return line < 0
 
 
 def segment(lines: Iterable[tuple[int, int]], *, first_seq: int = 1, after_seq: int = 0) -> Segment:
