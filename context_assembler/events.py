@@ -795,7 +795,7 @@ def as_result_parts(content: Json) -> tuple[ResultPart, ...]:
         return tuple(parts) if parts or isinstance(content, tuple) else (Text("[]"),)
     try:
         return (Text(json.dumps(content, ensure_ascii=False, default=_plain)),)
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:  # foreign code says what it is
         raise ContentError(content, place="the result") from error
 
 

@@ -143,7 +143,11 @@ async def _outcome(work: Work) -> Outcome:
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+    try:
+        said = str(error)
+    except (Exception, SystemExit):  # foreign code, as well
+        said = ""
+    return f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
 async def _run_function(

@@ -359,7 +359,44 @@ def gives_a_function() -> Any:
     return print
 
 
+class WordlessError(Exception):
+    def __init__(self, said: Any) -> None:
+        self.said = said
+
+    def __str__(self) -> str:
+        if isinstance(self.said, BaseException):
+            raise self.said
+        return self.said  # type: ignore[no-any-return]  # perhaps no text
+
+
+class Wordless:
+    def keys(self) -> Any:
+        raise RuntimeError
+
+
+def fails_without_words(said: Any = None, *, is_later: bool = False) -> Callable[..., Any]:
+    def fails_at_once() -> None:
+        """Fail."""
+        raise WordlessError(said)
+
+    async def fails_in_the_end() -> None:
+        """Fail."""
+        raise WordlessError(said)
+
+    return fails_in_the_end if is_later else fails_at_once
+
+
+def gives_what_cannot_be_read() -> Any:
+    """Return what raises if it is read."""
+    return {"a": Wordless()}
+
+
 FAILURES: dict[str, tuple[Callable[..., Any], str]] = {
+    "an error whose text is an error": (fails_without_words(RuntimeError()), "WordlessError"),
+    "one of a coroutine": (fails_without_words(ValueError(), is_later=True), "WordlessError"),
+    "an error whose text is an exit": (fails_without_words(SystemExit(3)), "WordlessError"),
+    "an error whose text is none": (fails_without_words(), "WordlessError"),
+    "a value that cannot be read": (gives_what_cannot_be_read, "a dict"),
     "an error": (fails, "LookupError: No such city."),
     "an exit": (leaves, "SystemExit: 3"),
     "the end of an iterator": (finds_none, "StopIteration"),
