@@ -20,6 +20,8 @@ from context_assembler.providers.wire import as_list, as_object, as_text, read_o
 _NAMES: Final = ("id", "session_id", "simulation_id", "task_id")
 _HISTORIES: Final = ("messages", "conversation", "traj", "contents")
 _LISTS: Final = ("simulations", "sessions")
+# Where replies of SDKs and whole documents have messages.
+_HOLDERS: Final = (*_HISTORIES, *_LISTS, "history", "input", "output", "choices", "candidates")
 _MAX_DEPTH: Final = 200
 _MAX_DIGITS: Final = 4_300  # what Python reads back without a setting
 
@@ -204,7 +206,9 @@ class Reading:
             is_known: Whether such rows are known, and left out on purpose: then they are counted.
                 Of rows that are not as the format requires, nobody can know that.
         """
-        is_known = is_known and row.at not in self._strays
+        if is_known and row.at in self._strays:
+            what, reason = f"{self.key or 'row'}[{row.at}]", f"is not as {self.format} requires"
+            is_known, reason = False, f"{reason}; left out"
         report = self.issues.count if is_known else self.issues.lose
         report(what, reason, row.line)
         self._left.add(row.at)
@@ -217,12 +221,21 @@ class Reading:
                 count as unread, even if the reader kept what they say.
 
         Raises:
-            TranscriptError: More than a tenth of the rows could not be read, and not `partial`;
-                or there is no event at all.
+            TranscriptError: More than a tenth of the rows could not be read, or one is a reply or
+                a document of its own, and not `partial`; or there is no event at all.
         """
         strange = set[int]() if is_named else self._strays
         for row in self.rows:
             what = f"{self.key or 'row'}[{row.at}]"
+            if row.at in self._strays and _holds_messages(row.value) and not partial:
+                raise TranscriptError(
+                    source=self.name,
+                    reason=f"{what} holds messages, and is not one of {self.format} itself",
+                    remedy="Put the messages in its place, such as `choices[0].message` or each "
+                    "item of `output`; read a transcript of another format by itself. Or pass "
+                    "partial=True (import --partial) to leave it out.",
+                    line=row.line,
+                )
             if row.at not in self._used | self._left:
                 self.leave(row, what, "holds nothing that could be read", is_known=False)
             elif row.at in strange - self._left:
@@ -243,6 +256,16 @@ class Reading:
         rows = len(self.rows) - len(self._left), len(self._left) + self._broken
         about = self.tools, self.metadata or None
         return ReadTranscript(events, self.issues.found(), *about, *rows, self.format)
+
+
+def _holds_messages(value: Json) -> bool:
+    """Whether a value is a reply of an SDK, the content of one, or a whole document."""
+    fields = as_object(value)
+    if fields.keys() & {"type", "role"}:
+        return False
+    lists = (value, *(fields.get(key) for key in _HOLDERS))
+    is_choice = bool(fields.keys() & {"finish_reason", "finishReason"})
+    return is_choice or any(as_object(one) for held in lists for one in as_list(held))
 
 
 def _event(event_type: str, body: Body, id: str, time: Json) -> SessionEvent:

@@ -12,6 +12,7 @@ from google.genai import types as gemini
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
+from context_assembler.errors import TranscriptError
 from context_assembler.events import to_json
 from context_assembler.transcripts import detect_format, read_transcript
 from tests.transcripts.shapes import PIXEL, piece, text
@@ -177,6 +178,35 @@ OBJECTS: dict[str, tuple[Any, str]] = {
     ),
     "an object that makes a dict": ([HI, Dumped()], "openai_chat"),
 }
+
+
+ASKED = message("user", piece("input_text", text="hi"))
+CANDIDATE = gemini.Candidate(content=CONTENT, finish_reason=gemini.FinishReason.STOP)
+WHOLE: dict[str, tuple[Any, Any]] = {
+    "a reply of Chat": (HI, COMPLETION),
+    "its choice": (HI, COMPLETION.choices[0]),
+    "a reply of Responses": (ASKED, RESPONSE),
+    "its output": (ASKED, RESPONSE.output),
+    "content of Anthropic's": (MESSAGE, MESSAGE.content),
+    "a reply of Gemini": (CONTENT, gemini.GenerateContentResponse(candidates=[CANDIDATE])),
+    "its candidate": (CONTENT, CANDIDATE),
+    "a request": (HI, {"model": "m", "messages": [HI]}),
+}
+
+
+@pytest.mark.parametrize(("row", "whole"), WHOLE.values(), ids=WHOLE.keys())
+@pytest.mark.parametrize("count", [1, 12, 1_000])
+def test_a_reply_in_place_of_its_message_is_refused_in_words(
+    row: Any, whole: Any, count: int
+) -> None:
+    source = [row] * count + [whole]
+
+    with pytest.raises(TranscriptError, match=rf"\[{count}\] holds messages.*in its place"):
+        read_transcript(source)
+    with pytest.raises(TranscriptError, match="holds messages"):
+        read_transcript(source, format=detect_format(source))
+    issues = read_transcript(source, partial=True).issues
+    assert any(f"[{count}]" in issue.what for issue in issues)
 
 
 @pytest.mark.parametrize(("source", "name"), OBJECTS.values(), ids=OBJECTS.keys())

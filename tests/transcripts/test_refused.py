@@ -57,6 +57,29 @@ def test_rows_of_two_formats_are_refused_and_the_nearest_named(document: Any, ne
         read_transcript(document)
 
 
+DOCUMENTS: dict[str, Any] = {
+    "a list": TALK,
+    "a list of results": [{"role": "user", "content": [BLOCK]}],
+    "a request": {"model": "m", "messages": TALK},
+    "a request of Responses": {"input": TALK},
+    "a request of Gemini": {"contents": [{"parts": [{"text": "x"}]}]},
+    "a session of Gemini CLI": HEAD | {"messages": [{"type": "user", "content": "hi"}]},
+    "an export of goose": {"conversation": [USER | {"created": 1}]},
+    "simulations": {"simulations": [{"messages": TALK}]},
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+@pytest.mark.parametrize("row", [USER, ROW | {"message": USER}], ids=["chat", "claude_code"])
+@pytest.mark.parametrize("place", [0, 20])
+def test_a_document_on_a_line_among_rows_is_refused(document: Any, row: Any, place: int) -> None:
+    rows = [row | {"uuid": f"{at}"} if "uuid" in row else row for at in range(20)]
+    rows.insert(place, document)
+
+    with pytest.raises(TranscriptError, match=rf":{place + 1}: .*holds messages|format is"):
+        read_transcript(lines(*rows))
+
+
 DAMAGED: dict[str, tuple[str, int | None]] = {
     "a line that was cut off": (lines(*TALK) + '\n{"role": "us', 3),
     "null": (lines(USER, None, REPLY), 2),
