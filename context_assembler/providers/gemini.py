@@ -633,7 +633,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
                 part = {**part, "name": names.get(part["name"], part["name"])}
             joined = _join(parts[-1], part) if at == 0 and parts else None
             parts[-1:] = [joined] if joined else [*parts[-1:], part]
-            cut_off += parts[-1:] if call.get("will_continue") is True else []
+            # Types of google-genai 3.6, FunctionCall.partial_args (read 2026-11-30)
+            is_piece = call.get("will_continue") is True or call.get("partial_args")
+            cut_off += parts[-1:] if is_piece else []
     blocked = as_text(snake_fields(whole.get("prompt_feedback")).get("block_reason"))
     stop_reason = as_text(whole.get("finish_reason")) or blocked or None
     cut_off += parts[-1:] if stop_reason == "MAX_TOKENS" else []
@@ -735,9 +737,9 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
     kinds = fields.keys() & KINDS
     signature, text = as_text(fields.get("thought_signature")), as_text(fields.get("text"))
     signed = {"signature": signature} if signature else {}
-    if kinds == {"function_call"}:
-        call = snake_fields(fields["function_call"])
-        given_id, name = as_text(call.get("id")) or call_id, as_text(call.get("name"))
+    call = snake_fields(fields.get("function_call"))
+    if kinds == {"function_call"} and (name := as_text(call.get("name"))):
+        given_id = as_text(call.get("id")) or call_id
         return {**wire.read_call(given_id, name, call.get("args"), warnings), **signed}
     if fields.get("thought") is True or (signature and kinds <= {"text"} and not text.strip()):
         part = {"type": "thinking", "provider": NAME, **({"text": text} if text else {})}

@@ -415,6 +415,38 @@ def test_the_chunks_of_a_stream_are_one_reply() -> None:
     )
 
 
+def piece(name: str = "", **fields: Any) -> dict[str, Any]:
+    return chunk({"functionCall": {**({"name": name, "id": "c1"} if name else {}), **fields}})
+
+
+SAYS_A: Any = [{"jsonPath": "$.a", "numberValue": 1}]
+PIECES: dict[str, list[dict[str, Any]]] = {
+    "a name, then arguments": [
+        *(piece("read", willContinue=True), piece(partialArgs=SAYS_A, willContinue=True), piece()),
+    ],
+    "an end that says so": [
+        *(piece("read", willContinue=True), piece(partialArgs=SAYS_A, willContinue=False)),
+    ],
+    "all in one": [piece("read", partialArgs=SAYS_A)],
+    "the SDK's names": [
+        *(piece("read", will_continue=True), piece(partial_args=SAYS_A, will_continue=False)),
+    ],
+    "broken off": [piece("read", willContinue=True)],
+}
+
+
+@pytest.mark.parametrize("chunks", PIECES.values(), ids=PIECES.keys())
+def test_a_call_in_pieces_is_unfinished_and_no_piece_is_a_call(chunks: list[Any]) -> None:
+    read = GEMINI.read_reply([*chunks, chunk(finishReason="STOP")])
+
+    called = [part for part in read.parts if part["type"] == "tool_call"]
+    assert [(part["call_id"], part["name"]) for part in called] == [("c1", "read")]
+    assert read.unfinished_calls == ("c1",)
+    payload = render("gemini", user("a"), reply(*read.parts), results(result("c1")))
+    assert [*payload["contents"][1]["parts"][0]] == ["function_call", "thought_signature"]
+    assert len(payload["contents"][1]["parts"]) == 1
+
+
 WARNED = {
     "a blocked prompt": ({"promptFeedback": {"blockReason": "SAFETY"}}, "was blocked: SAFETY"),
     "a bad end": (
