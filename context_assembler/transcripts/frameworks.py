@@ -151,6 +151,7 @@ def _flat_langchain(block: Fields) -> Iterator[Json]:
 # ---- the AI SDK (Vercel) ----
 
 _VERCEL: Final = ("tool-call", "tool-result", "reasoning", "redacted-reasoning")
+_OUTPUTS: Final = {"output", "result", "errorText"}
 _SIGNED: Final = by_name(
     signature="reasoningEncryptedContent thoughtSignature", redacted="redactedData", id="itemId"
 )
@@ -205,7 +206,10 @@ def _flat_vercel(part: Fields) -> Iterator[Json]:
     if kind == "tool-result":
         held = pop(part, "output")
         inner = as_object(held)
-        told, value = as_text(inner.get("type")), inner.get("value", inner.get("reason"))
+        told, value = as_text(inner.get("type")), inner.get("value")
+        if told == "execution-denied":
+            reason = as_text(inner.get("reason"))
+            value = f"The user denied this call{f': {reason}' if reason else '.'}"
         if told in ("text", "json", "error-text", "error-json", "execution-denied"):
             failed = told[:1] == "e" or part.get("isError")
             part |= {"output": value or "", "isError": failed}
@@ -217,8 +221,12 @@ def _flat_vercel(part: Fields) -> Iterator[Json]:
         about["toolName"] = part.get("toolName", kind.removeprefix("tool-"))
         signed.pop("id", None)
         yield {"type": "tool-call", **about, "input": pop(part, "arguments"), **signed}
-        if state in ("output-available", "output-error", "output-denied", "result"):
-            failed = state in ("output-error", "output-denied")
+        asked = as_object(part.pop("approval", None))
+        if state == "output-denied" or asked.get("approved") is False:
+            denied = {"type": "execution-denied", "reason": asked.get("reason")}
+            yield from _flat_vercel({"type": "tool-result", **about, "output": denied})
+        elif state in ("output-available", "output-error", "result") or part.keys() & _OUTPUTS:
+            failed = state == "output-error" or "errorText" in part
             yield {"type": "tool-result", **about, "output": pop(part, "output"), "isError": failed}
     else:
         held = part.pop("image", part.get("data"))

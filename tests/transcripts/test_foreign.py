@@ -548,6 +548,70 @@ def test_other_shapes_of_a_format_are_read(name: str, source: Any) -> None:
     assert (bool(read.events), read.issues) == (True, ())
 
 
+DENIED: dict[str, Any] = {"id": "a", "approved": False, "reason": "NEVER"}
+ANSWERED: dict[str, tuple[dict[str, Any], str, bool]] = {
+    "denied": ({"state": "output-denied", "approval": DENIED}, "denied this call: NEVER", True),
+    "to be denied": (
+        {"state": "approval-responded", "approval": DENIED},
+        "denied this call: NEVER",
+        True,
+    ),
+    "denied without a word": (
+        {"state": "output-denied", "approval": {"id": "a", "approved": False}},
+        "The user denied this call.",
+        True,
+    ),
+    "denied by nobody": ({"state": "output-denied"}, "The user denied this call.", True),
+    "no state": ({"output": "done"}, "done", False),
+    "a state of its own": ({"state": "output-final", "output": {"a": 1}}, '{"a":1}', False),
+    "an error of no state": ({"errorText": "burnt"}, "burnt", True),
+    "approved": (
+        {"state": "output-available", "approval": DENIED | {"approved": True}, "output": "done"},
+        "done",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "says", "is_error"), ANSWERED.values(), ids=ANSWERED)
+@pytest.mark.parametrize("kind", ["tool-ls", "dynamic-tool", "tool-invocation"])
+def test_what_became_of_a_call_is_told(
+    answer: dict[str, Any], says: str, is_error: bool, kind: str
+) -> None:
+    call = {"toolCallId": "c1", "toolName": "ls", "input": ASKS, **answer}
+    held = piece(kind, toolInvocation=call) if kind == "tool-invocation" else piece(kind, **call)
+    talk = [{"role": "user", "parts": [text("hi")]}, {"role": "assistant", "parts": [held]}]
+
+    read = read_transcript(talk)
+
+    [result] = [part for part in read.events[-1].parts if isinstance(part, ToolResult)]
+    assert (result.call_id, result.is_error) == ("c1", is_error)
+    assert says in result.text
+    assert not read.issues
+
+
+@pytest.mark.parametrize("state", ["input-available", "approval-requested", "call"])
+def test_a_call_without_an_answer_has_none(state: str) -> None:
+    call = piece("tool-ls", toolCallId="c1", state=state, input=ASKS, approval={"id": "a"})
+    talk = [{"role": "user", "parts": [text("hi")]}, {"role": "assistant", "parts": [call]}]
+
+    assert [event.type for event in read_transcript(talk).events] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(("reason", "says"), [("NEVER", "call: NEVER"), (None, "this call.")])
+def test_a_denied_result_says_so(reason: Any, says: str) -> None:
+    output = {"type": "execution-denied", "reason": reason}
+    called = piece("tool-call", toolCallId="c1", toolName="ls", input=ASKS)
+    answer = piece("tool-result", toolCallId="c1", toolName="ls", output=output)
+    talk = [{"role": "assistant", "content": [called]}, {"role": "tool", "content": [answer]}]
+
+    [result] = read_transcript(talk, format="vercel_ai").events[-1].parts
+
+    assert isinstance(result, ToolResult)
+    assert says in result.text
+    assert result.is_error
+
+
 def test_what_a_session_cannot_hold_is_listed() -> None:
     parts = [text("hi"), {"type": "hologram", "x": 1}, {**text("yes"), "mood": "gay"}]
 
