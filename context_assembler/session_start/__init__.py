@@ -8,7 +8,6 @@ from context_assembler.session_start.inject import find_project
 from context_assembler.session_start.layers import (
     LAYERS,
     SessionStart,
-    SkippedLayer,
     StartContext,
 )
 from context_assembler.session_start.observe import Observed, learn, observe
@@ -19,7 +18,6 @@ __all__ = [
     "Indexed",
     "Observed",
     "SessionStart",
-    "SkippedLayer",
     "StartContext",
     "find_project",
     "index_code",

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,9 @@ _MOST_FILES: Final = 400  # of one commit: more is no edit, but a move or an imp
 _MOST_LISTED: Final = 100_000
 _GIT_SECONDS: Final = 60
 _ON_DISK: Final = "not committed yet"
-# No lock, no question, and nothing is fetched for what a partial clone lacks.
+# No program that the repository's settings name, no lock, no question, and nothing is fetched for
+# what a partial clone lacks.
+_GIT: Final = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 _QUIET: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
 _MODULES: Final[Mapping[str, tuple[str, str]]] = {  # by suffix: a parser's package and its language
     **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), ("tree_sitter_javascript", "language")),
@@ -97,44 +100,32 @@ def _read(project: str, last: str, unread: dict[str, str]) -> tuple[int, list[Me
     return len(commits), [*records.values()]
 
 
-def _command(project: str, *words: str) -> list[str]:
-    """Return a command of git that runs no program which the repository's settings name."""
-    settings = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-    return ["git", "-C", project, *settings, *words]
-
-
 def _git(project: str, *words: str) -> bytes:
     """Return what git prints."""
-    command = _command(project, *words)
+    command, told = [*_GIT, *words], {**os.environ, **_QUIET}
     try:
-        run = subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            timeout=_GIT_SECONDS,
-            env={**os.environ, **_QUIET},
+        done = subprocess.run(
+            command, cwd=project, env=told, capture_output=True, check=False, timeout=_GIT_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigurationError(
             f"git could not be asked: {error}.", remedy="Install git, or run it by hand to see why."
         ) from error
-    if run.returncode:
-        said = run.stderr.decode("utf-8", "replace").strip().splitlines()
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise ConfigurationError(
             f"git says of {project}: {said[0] if said else 'nothing'}",
             remedy="Pass a folder of a git repository that has a commit.",
         )
-    return run.stdout
+    return done.stdout
 
 
 def _commits(project: str, last: str) -> list[str]:
     """Return the commits since the last one, oldest first; if it is gone, the newest ones."""
     wanted = ["rev-list", "--no-merges", "--reverse"]
-    if last:
-        try:
+    with suppress(ConfigurationError):  # it was rewritten, or is of another clone
+        if last:
             return _git(project, *wanted, f"{last}..HEAD").decode().split()
-        except ConfigurationError:  # rewritten, or of another clone
-            pass
     return _git(project, *wanted, f"--max-count={_FIRST_COMMITS}", "HEAD").decode().split()
 
 
@@ -143,20 +134,14 @@ def _changes(
 ) -> Iterator[MemoryRecord]:
     """Yield a record for each function that a commit changed; without one, that differs on disk."""
     if commit:
-        about = ("show", "-s", "--no-show-signature", "--format=%ct%n%s", commit)
-        told = _git(project, *about).decode("utf-8", "replace")
-        moment, _, subject = told.strip().partition("\n")
-        listed = _git(
-            project, "diff-tree", "-r", "--root", "--no-commit-id", "--name-only", "-z", commit
-        )
+        about = ("--no-show-signature", "--format=%ct%n%s", "--name-only", "-z", commit)
+        told = _git(project, "show", "--no-renames", *about).decode("utf-8", "replace")
+        moment, subject, *listed = told.replace("\n", "\0", 1).strip("\0\n").split("\0")
         before, shown = f"{commit}^", commit
     else:
-        moment, subject = "", _ON_DISK
-        listed = "\0".join(_changed_on_disk(project)).encode()
+        moment, subject, listed = "", _ON_DISK, [*_changed_on_disk(project)]
         before, shown = "HEAD", _git(project, "rev-parse", "HEAD").decode().strip()
-    paths = [
-        path for path in listed.decode("utf-8", "replace").split("\0") if path.endswith(SUFFIXES)
-    ]
+    paths = [path.lstrip("\n") for path in listed if path.endswith(SUFFIXES)]
     for path in paths if len(paths) <= _MOST_FILES else ():
         file = Path(project, path)
         try:
@@ -199,10 +184,9 @@ class _Blobs:
     """Sources as commits hold them, read from one process of git."""
 
     def __init__(self, project: str) -> None:
-        command = _command(project, "cat-file", "--batch")
-        self._git = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **_QUIET}
-        )
+        command, told = [*_GIT, "cat-file", "--batch"], {**os.environ, **_QUIET}
+        pipe = subprocess.PIPE
+        self._git = subprocess.Popen(command, cwd=project, env=told, stdin=pipe, stdout=pipe)
 
     def __enter__(self) -> Self:
         return self

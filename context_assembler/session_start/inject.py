@@ -320,22 +320,16 @@ def _read_object(raw: bytes) -> "dict[str, object]":
     """Return the JSON object on stdin; an empty one if there is none."""
     text, settings = raw.decode("utf-8-sig", "replace").strip(), _Settings()
     value: Any
+    from _json import make_scanner
+
     try:
-        from _json import make_scanner
-
         value = make_scanner(settings)(text, 0)[0]  # type: ignore[arg-type]  # any such object does
-    except ImportError:  # not CPython
-        from json import loads
-
-        value = loads(text)
     except (StopIteration, ValueError, RecursionError):
         return {}
     return value if value.__class__ is dict else {}
 
 
 def _json_text(text: str) -> str:
-    try:
-        from _json import encode_basestring_ascii
-    except ImportError:  # not CPython
-        from json import dumps as encode_basestring_ascii
+    from _json import encode_basestring_ascii
+
     return encode_basestring_ascii(text)

@@ -34,13 +34,6 @@ _NO_CONFIDENCE: Final = 0.5  # of a learning that nobody rated
 _Read: TypeAlias = Callable[["_Ask"], Awaitable[list[str]]]
 
 
-class SkippedLayer(NamedTuple):
-    """A layer that says nothing, and why."""
-
-    name: str
-    reason: str
-
-
 class StartContext(NamedTuple):
     """What a session starts with.
 
@@ -48,6 +41,7 @@ class StartContext(NamedTuple):
         text: Markdown; empty if nothing is known of the project.
         tokens: Of the text, by the counter that it was made with.
         layers: The layers that say something, in order, each with its tokens.
+        skipped: The layers that say nothing, each with the reason.
         left_out: By layer, how many entries had no room.
         build_ms: How long it took.
     """
@@ -57,7 +51,7 @@ class StartContext(NamedTuple):
     tokens: int
     budget_tokens: int
     layers: Mapping[str, int]
-    skipped: tuple[SkippedLayer, ...] = ()
+    skipped: Mapping[str, str] = {}
     left_out: Mapping[str, int] = {}
     build_ms: float = 0.0
 
@@ -140,7 +134,7 @@ class SessionStart:
         started, settings = time.perf_counter(), self.settings
         project = find_project(project_path)
         ask = _Ask(self.store, settings, project, session_id)
-        skipped = list[SkippedLayer]()
+        skipped = dict[str, str]()
         with suppress(Exception):  # the layer of sessions says why
             ask = ask._replace(ended=await self._in_time(_ended_sessions(ask)))
         blocks, sizes, left_out = list[str](), dict[str, int](), dict[str, int]()
@@ -150,7 +144,7 @@ class SessionStart:
             try:
                 entries = await self._in_time(layer.read(ask))
             except Exception as error:
-                skipped.append(SkippedLayer(name, _line(str(error) or type(error).__name__)))
+                skipped[name] = _line(str(error) or type(error).__name__)
                 continue
             most = min(room, getattr(settings, layer.most_tokens))
             block, shown = self._fill(layer, entries, most)
@@ -161,7 +155,7 @@ class SessionStart:
                 room -= sizes[name]
                 blocks.append(block)
             elif entries:
-                skipped.append(SkippedLayer(name, "no room"))
+                skipped[name] = "no room"
         text = self._joined(project, blocks, skipped, left_out)
         return StartContext(
             project=project,
@@ -169,7 +163,7 @@ class SessionStart:
             tokens=self._count(text) if text else 0,
             budget_tokens=settings.budget_tokens,
             layers=sizes,
-            skipped=tuple(skipped),
+            skipped=skipped,
             left_out=left_out,
             build_ms=(time.perf_counter() - started) * 1_000,
         )
@@ -196,7 +190,7 @@ class SessionStart:
         self,
         project: str,
         blocks: Sequence[str],
-        skipped: Sequence[SkippedLayer],
+        skipped: Mapping[str, str],
         left_out: Mapping[str, int],
     ) -> str:
         """Return the whole text: what is known, then what is not shown, and how to search for it."""
@@ -204,7 +198,7 @@ class SessionStart:
             return ""
         (title, hint), about = _frame(project), list[str]()
         if skipped:
-            failed = (f"{one.name} ({one.reason})" for one in skipped)
+            failed = (f"{name} ({reason})" for name, reason in skipped.items())
             about.append(f"Skipped: {', '.join(failed)}.")
         if left_out:
             counted = ", ".join(f"{number} {name}" for name, number in left_out.items())

@@ -94,7 +94,7 @@ def test_layers_stand_in_order_with_paths_of_the_project(tmp_path: Path, project
     assert "Prices are integers (90% sure, 2026-11-01)" in context.text
     assert "memory search" in context.text.splitlines()[-1]
     assert f"{project}/cart.py" not in context.text
-    assert context.skipped == ()
+    assert context.skipped == {}
     assert context.tokens <= context.budget_tokens
 
 
@@ -209,7 +209,7 @@ async def test_a_layer_that_fails_is_named_and_the_others_stand(
         context = await SessionStart(Broken(store, kind)).build(str(tmp_path))  # type: ignore[arg-type]
 
     assert len(context.layers) == 3
-    assert [one.name for one in context.skipped] == [kind.removeprefix("changed_")]
+    assert list(context.skipped) == [kind.removeprefix("changed_")]
     assert "Skipped: " in context.text
     assert "disk full &lt;sys>" in context.text
 
