@@ -199,6 +199,42 @@ def test_a_session_of_gemini_cli_is_read() -> None:
     )
 
 
+COUNTS: list[Any] = ["2", {"a": 1}, [2], True, -1]
+NAMES = ("input", "output", "cached", "thoughts", "total")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "what"),
+    [
+        *(({"input": 3, "output": 1, name: one}, f".{name}") for name in NAMES for one in COUNTS),
+        *((one, "") for one in ("12", [2], 7)),
+    ],
+)
+def test_a_count_of_gemini_cli_that_is_none_is_named(tokens: Any, what: str) -> None:
+    reply = {"type": "gemini", "content": "x", "model": "gemini-2.5-pro", "tokens": tokens}
+
+    read = read_transcript({"sessionId": "s", "messages": [reply]})
+
+    assert read.events[0].text == "x"
+    assert [issue.what for issue in read.issues] == [f"row[0].tokens{what}"]
+
+
+BROKEN: list[Any] = ['{"c": "/ho', "rm", [1, 2], 7]
+
+
+@pytest.mark.parametrize("given", BROKEN, ids=str)
+def test_arguments_of_gemini_cli_that_are_no_object_stay(given: Any) -> None:
+    call = {"id": "c1", "name": "f", "args": given, "status": "cancelled"}
+    reply = {"type": "gemini", "content": "", "toolCalls": [call]}
+
+    read = read_transcript({"sessionId": "s", "messages": [reply]})
+
+    [kept] = read.events[0].parts
+    said = given if isinstance(given, str) else json.dumps(given, separators=(",", ":"))
+    assert kept == ToolCall(call_id="c1", name="f", arguments_json=said)
+    assert any("not a JSON object" in issue.reason for issue in read.issues)
+
+
 def said_to_gemini(number: int, text: str, **fields: Any) -> dict[str, Any]:
     kind = "gemini" if number % 2 == 0 else "user"
     return {"id": f"{number}", "type": kind, "content": text, **fields}
