@@ -1,7 +1,6 @@
 """`hook` and `doctor`: project memory at the start of a coding agent's session."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -71,10 +70,14 @@ def log(*, limit: int = 20) -> Answer:
     Args:
         limit: How many sessions to show.
     """
+    rows = _log_rows()[-limit:]
+    return Answer(rows, [cli.table_of(rows, *_SHOWN)] if rows else ["The hook has not run yet."])
+
+
+def _log_rows() -> list[Json]:
     path = Path(state_folder()) / "injections.tsv"
     lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    rows: list[Json] = [dict(zip(_LOG, line.split("\t"), strict=False)) for line in lines[-limit:]]
-    return Answer(rows, [cli.table_of(rows, *_SHOWN)] if rows else ["The hook has not run yet."])
+    return [dict(zip(_LOG, line.split("\t"), strict=False)) for line in lines]
 
 
 @cli.command(app, "doctor")
@@ -95,8 +98,7 @@ def doctor(*, project: Path | None = None, client: str = "claude_code") -> Answe
     floor_ms, _ = _timed(bare, "")
     spent_ms, run = _timed(command, json.dumps(asked))
     text = _text_of(run.stdout)
-    row = (state / "injections.tsv").read_text("utf-8").splitlines()[-1:] if state.is_dir() else []
-    route = row[0].split("\t")[5] if row else "none"
+    route = next((str(row["route"]) for row in reversed(_log_rows())), "none")
     value: dict[str, Any] = {
         "project": root,
         "text": text,
@@ -141,11 +143,8 @@ def _problems(
         yield "No memory store is set. Set CONTEXT_ASSEMBLER_MEMORY, or [memory] store in the settings."
     if text in (NOTHING_YET, NOT_READ):
         yield "Nothing is remembered of the project. Run: context-assembler memory learn TEXT"
-    worker = state / "worker"
-    if worker.is_file() and os.name != "nt" and worker.stat().st_mode & 0o077:
-        yield f"Others may read the worker's token. Run: chmod 600 {worker}"
     snapshot = Path(snapshot_path(str(state), project))
-    if not snapshot.is_file() and not worker.is_file():
+    if not snapshot.is_file() and not (state / "worker").is_file():
         yield "The hook finds no snapshot. Run a memory command, or: context-assembler serve"
 
 
