@@ -196,6 +196,8 @@ def _whole_reply(reply: Any, asked: str) -> Any:
     """Return a reply; what is only the message or the output in one, as the reply around it."""
     pieces = as_list(reply) or [reply]
     if any(map(_is_item, pieces)):
+        if any(field_of(piece, "role") not in (None, "assistant") for piece in pieces):
+            raise ReplyError(reply, reason="not all of it is the model's")
         return {"object": "response", "output": [*pieces]}
     said = _plain(reply) if field_of(reply, "role") in ("assistant", "model") else None
     if not is_object(said) or said.get("type") == "message":

@@ -985,7 +985,8 @@ def matches_reply(reply: Any) -> bool:
     is_stream = isinstance(reply, list | tuple)
     body = _join_events(wire.read_stream(reply)) if is_stream else wire.read_object(reply)
     body = body or {}
-    return body.get("type") == "message" and isinstance(body.get("content"), list)
+    is_said = body.get("type") == "message" and body.get("role", "assistant") == "assistant"
+    return is_said and isinstance(body.get("content"), list)
 
 
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:

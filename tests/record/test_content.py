@@ -31,7 +31,7 @@ from context_assembler import (
     UrlSource,
     read_transcript,
 )
-from context_assembler.errors import ContentError
+from context_assembler.errors import ContentError, ReplyError
 
 PNG_BYTES = b"\x89PNG\r\n\x1a\n" + bytes(3_000)
 PNG = b64encode(PNG_BYTES).decode()
@@ -450,6 +450,30 @@ async def test_the_message_of_a_reply_is_a_reply(
     [call] = answer.tool_calls
     assert (call.call_id, call.name, call.arguments) == ("c1", "f", {"a": 1})
     assert isinstance(call, ToolCall)
+
+
+ASKED: Any = {**ITEM, "role": "user", "content": [{"type": "input_text", "text": "Hm?"}]}
+NO_REPLIES: dict[str, Any] = {
+    "what a user said": ASKED,
+    "a list of it": [ASKED],
+    "the whole conversation": [ASKED, ITEM, CALL_ITEM],
+    "without types": [{"role": "user", "content": "Hm?"}, *OUTPUT],
+    "blocks of Anthropic's": [{"type": "text", "text": "Hi."}, USES],
+    "calls of Chat's": [CALL],
+    "thoughts alone": [{"type": "reasoning", "id": "rs_1", "summary": []}],
+    "messages of Chat's": [{"role": "user", "content": "Hm?"}, ASKS],
+}
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "gpt-4.1", "gpt-5.5", "gemini-2.5-pro"])
+@pytest.mark.parametrize("given", NO_REPLIES.values(), ids=NO_REPLIES.keys())
+async def test_what_is_no_reply_is_refused(
+    assembler: ContextAssembler, model: str, given: Any
+) -> None:
+    context = await assembler.assemble("s", model=model, max_tokens=1000)
+
+    with pytest.raises(ReplyError):
+        await assembler.record("s", given, context)
 
 
 @pytest.mark.parametrize("is_listed", [True, False])
