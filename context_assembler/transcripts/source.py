@@ -259,13 +259,14 @@ class Reading:
 
 
 def _holds_messages(value: Json) -> bool:
-    """Whether a value is a reply of an SDK, the content of one, or a whole document."""
+    """Whether a value is a reply of an SDK, the content of one, or a document, or has one inside."""
     fields = as_object(value)
     if fields.keys() & {"type", "role"}:
         return False
     lists = (value, *(fields.get(key) for key in _HOLDERS))
     is_choice = bool(fields.keys() & {"finish_reason", "finishReason"})
-    return is_choice or any(as_object(one) for held in lists for one in as_list(held))
+    is_whole = is_choice or any(as_object(one) for held in lists for one in as_list(held))
+    return is_whole or any(_holds_messages(one) for one in fields.values() if as_object(one))
 
 
 def _event(event_type: str, body: Body, id: str, time: Json) -> SessionEvent:

@@ -549,7 +549,7 @@ def test_other_shapes_of_a_format_are_read(name: str, source: Any) -> None:
 
 
 DENIED: dict[str, Any] = {"id": "a", "approved": False, "reason": "NEVER"}
-ANSWERED: dict[str, tuple[dict[str, Any], str, bool]] = {
+FATES: dict[str, tuple[dict[str, Any], str, bool]] = {
     "denied": ({"state": "output-denied", "approval": DENIED}, "denied this call: NEVER", True),
     "to be denied": (
         {"state": "approval-responded", "approval": DENIED},
@@ -573,7 +573,7 @@ ANSWERED: dict[str, tuple[dict[str, Any], str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "says", "is_error"), ANSWERED.values(), ids=ANSWERED)
+@pytest.mark.parametrize(("answer", "says", "is_error"), FATES.values(), ids=FATES)
 @pytest.mark.parametrize("kind", ["tool-ls", "dynamic-tool", "tool-invocation"])
 def test_what_became_of_a_call_is_told(
     answer: dict[str, Any], says: str, is_error: bool, kind: str

@@ -66,6 +66,9 @@ DOCUMENTS: dict[str, Any] = {
     "a session of Gemini CLI": HEAD | {"messages": [{"type": "user", "content": "hi"}]},
     "an export of goose": {"conversation": [USER | {"created": 1}]},
     "simulations": {"simulations": [{"messages": TALK}]},
+    "a state of LangGraph": {"values": {"messages": [USER]}, "next": []},
+    "a checkpoint": {"checkpoint": {"channel_values": {"messages": [USER]}}},
+    "a reply in its record": {"custom_id": "a", "response": {"body": {"choices": [{"index": 0}]}}},
 }
 
 
