@@ -729,15 +729,12 @@ def _add_rows(shared: _Columns, counts: _Columns, rows: Sequence[Any], number: i
     counted = len(counts[0]) - len(shared[0])  # of the rows, in a block that is not full
     for column, values in zip(shared, (kinds, marks, created, answers, links), strict=True):
         column.extend(values)
-    at = _OWN.size + (number - 1) * _OWN_COUNTS.size
     for columns in own[counted:] if counted >= 0 else ():
-        if at >= len(columns):
+        held = {family: rest for family, *rest in _OWN_COUNTS.iter_unpack(columns[_OWN.size :])}
+        if number not in held:
             break
-        family, tokens, reasoning = _OWN_COUNTS.unpack_from(columns, at)
-        if family != number:
-            break
-        counts[0].append(tokens)
-        counts[1].append(reasoning)
+        for column, value in zip(counts, held[number], strict=True):
+            column.append(value)
 
 
 def _no_columns(number: int) -> _Columns:

@@ -415,6 +415,19 @@ async def test_each_event_is_counted_once_however_it_came(
     assert len(family.counted) == 1 + sum(sizes)
 
 
+async def test_a_family_counts_once_in_a_file_that_another_family_counted(tmp_path: Path) -> None:
+    path, family = tmp_path / "agent.db", CountsLetters()
+    async with SqliteStore(path) as store:
+        await store.append("trip", [user_event("one")])
+        store.columns("trip", CountsLetters("letters of another version"))
+    async with SqliteStore(path) as store:
+        store.columns("trip", family)
+        await store.append("trip", [user_event("three")] * 20)
+
+        assert list(store.columns("trip", family).tokens) == [3] + [5] * 20
+        assert len(family.counted) == 21
+
+
 async def test_a_family_that_missed_events_catches_up(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     family = CountsLetters()
