@@ -31,7 +31,7 @@ _VERSION: Final = "7"  # goes up if any count changes: of the vocabularies, the 
 _ERROR_TOKENS: Final = 10  # "ERROR: " and a sentence, for a provider without a flag for it
 _EMPTY_TOKENS: Final = 3  # what stands for a result without content
 _ATTACHMENT_TOKENS: Final = 48  # the two lines about media that a tool returned, and a message
-_FENCE_TOKENS: Final = 32  # tags with a nonce around text that a provider takes under no role of its own
+_FENCE_TOKENS: Final = 32  # tags with a nonce around text that has no role of its own
 _MANY_ARGUMENTS: Final = 64  # from here on they are counted as one text
 _ROLES: Final = {events.USER: "user", events.TOOL_RESULT: "tool"} | dict.fromkeys(
     (events.ASSISTANT, events.TOOL_CALL), "assistant"
