@@ -99,7 +99,14 @@ def test_a_paused_call_that_cannot_be_sent_does_not_end_the_payload(flaw: str) -
 @pytest.mark.parametrize("room", range(200, 700, 100))
 def test_a_cut_through_a_program_leaves_a_valid_rest(room: int, *, is_pinned: bool) -> None:
     first, *others = [*rounds(6), said(FOUND)]
-    talk: list[Any] = ["U go", replace(first, is_pinned=is_pinned), *others, "U next", "A done", "U more"]
+    talk: list[Any] = [
+        "U go",
+        replace(first, is_pinned=is_pinned),
+        *others,
+        "U next",
+        "A done",
+        "U more",
+    ]
 
     for end in range(1, len(talk) + 1):
         context = assembled(*talk[:end], model=OPUS, max_context_tokens=room, **LIMITED)
