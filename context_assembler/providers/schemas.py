@@ -139,6 +139,8 @@ def _sound_object(schema: Json, repairs: dict[str, None], *, is_ordered: bool) -
     if sound and (kind != "object" or any(key in sound for key in (*ROOT_UNIONS, "$ref"))):
         repairs["its root is written as one object"] = None
     flat = root_object_schema(sound)
+    if not is_ordered:
+        flat["properties"] = dict(sorted(as_object(flat["properties"]).items()))
     for one in walk_schemas(flat):
         reference = as_text(one.get("$ref"))
         if reference.startswith("#/") and target_of(flat, reference) is None:

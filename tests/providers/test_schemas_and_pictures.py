@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_assembler.ports import ToolSpec
@@ -218,6 +218,7 @@ schemas: Any = st.recursive(
 )
 
 
+@example(schema={"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}]})
 @given(schema=schemas)
 def test_a_canonical_schema_stays_as_it_is(schema: dict[str, Any]) -> None:
     once, _ = collected(schema)
