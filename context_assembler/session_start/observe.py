@@ -19,6 +19,7 @@ HOOKS: Final = ("PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd")
 _PATHS: Final = ("file_path", "notebook_path", "path")
 _WRITES: Final = ("content", "new_string", "new_str", "edits", "new_source", "file_text")
 _MOST_FAILURES: Final = 20  # of one session, the last ones
+_REFUSED: Final = "The user doesn't want to proceed with this tool use."  # of Claude Code
 _TITLE_CHARS: Final = 80
 _TEXT_CHARS: Final = 300
 
@@ -76,8 +77,8 @@ async def _observe_hook(store: MemoryStore, told: JsonObject, project_path: str 
         )
     if str(event).startswith("PostToolUse"):  # the client's `cwd` follows its shell
         here = os.environ.get("CLAUDE_PROJECT_DIR") or told.get("cwd") or os.getcwd()
-        folder = project_path or str(here)
-        project, arguments = find_project(folder), told.get("tool_input")
+        project = find_project(project_path or str(here))
+        arguments = told.get("tool_input")
         said = _text_of(told.get("tool_response", told.get("error", "")))
         call = ToolCall(
             call_id=str(told.get("tool_use_id") or said),
@@ -85,7 +86,7 @@ async def _observe_hook(store: MemoryStore, told: JsonObject, project_path: str 
             arguments=arguments if is_object(arguments) else {},
         )
         error = said if event == "PostToolUseFailure" else None
-        found = _observation(call, error, session, (folder, project))
+        found = _observation(call, error, session, (str(here), project))
         return Observed(project, session, await _keep(store, [found] if found else []))
     path = Path(str(told.get("transcript_path") or ""))
     read = read_transcript(path, format="claude_code", partial=True)
@@ -144,7 +145,7 @@ def records_of(
                 paths |= dict.fromkeys(record.metadata.paths)
     for name in failures[:-_MOST_FAILURES]:
         found.pop(name, None)
-    if not asked:
+    if not asked or (read.metadata or {}).get("agent_id"):  # a sub-agent works in another session
         return list(found.values())
     title = str((read.metadata or {}).get("title") or "") or _first_line(asked, _TITLE_CHARS)
     summary = MemoryRecord(
@@ -180,17 +181,17 @@ def _observation(
     """
     arguments = call.arguments
     path = next((one for name in _PATHS if isinstance(one := arguments.get(name), str)), "")
+    inside = (one for one in folders if path.startswith(one.rstrip(os.sep) + os.sep))
+    shown = next((os.path.relpath(path, folder) for folder in inside), path)
     if error is not None:
-        what = masked(str(arguments.get("command") or path or arguments.get("pattern") or ""))
-        last = next((line for line in reversed(masked(error).splitlines()) if line.strip()), "")
-        name, kind = f"failed:{call.call_id}", "failure"
-        text = f"{call.name} failed: {_first_line(what, _TITLE_CHARS)}: {last}"[:_TEXT_CHARS]
-    elif path and any(name in arguments for name in _WRITES):
+        what = masked(str(arguments.get("command") or shown or arguments.get("pattern") or ""))
+        name, kind, text = f"failed:{call.call_id}", "failure", _failure(call, what, masked(error))
+    elif path and any(name in arguments for name in _WRITES) and not os.path.isabs(shown):
         name, kind, text = f"edited:{path}", "edit", f"Edited {os.path.basename(path)}"
     else:
         return None
-    inside = (one for one in folders if path.startswith(one.rstrip(os.sep) + os.sep))
-    shown = next((os.path.relpath(path, folder) for folder in inside), path)
+    if not text:
+        return None
     return MemoryRecord(
         text=text,
         kind="observations",
@@ -200,6 +201,19 @@ def _observation(
         created_at=at,
         metadata=ObservationMetadata(observation_type=kind, paths=(shown,) if shown else ()),
     )
+
+
+def _failure(call: ToolCall, what: str, error: str) -> str:
+    """Return what a failed call tells: an empty text if a user refused it and said nothing."""
+    done, tag = "failed", "tool_use_error>"  # Claude Code's, around errors of its own tools
+    if error.startswith(_REFUSED):
+        done, error = "refused", error.partition("the user said:")[2]
+    lines = error.replace(f"</{tag}", "").replace(f"<{tag}", "").strip().splitlines()
+    if not lines and done == "refused":
+        return ""
+    reason = lines[-1 if "command" in call.arguments else 0] if lines else ""
+    about = [f"{call.name} {done}", _first_line(what, _TITLE_CHARS), reason]
+    return ": ".join(filter(None, about))[:_TEXT_CHARS]
 
 
 def _hash(text: str) -> str:

@@ -148,9 +148,13 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
             chain.add(row.uuid)
         elif row.fields.get("isMeta") and as_text(row.fields.get("sourceToolUseID")) in calls:
             chain.add(row.uuid)
+    known = {"", *(row.uuid for row in rows)}
     for row in rows:
         hangs = not row.is_said and as_text(row.fields.get("parentUuid")) in chain
-        if not row.uuid or row.uuid in chain or hangs:
+        if row.kind == "summary" and as_text(row.fields.get("leafUuid")) not in known:
+            # A new file of Claude Code begins with titles of the project's earlier sessions.
+            reading.leave(row, "titles of other sessions", "end in rows of other files; left out")
+        elif not row.uuid or row.uuid in chain or hangs:
             yield row
         elif row.is_said or row.kind in _TEXTS:
             reason = "were edited away or cleared; left out"

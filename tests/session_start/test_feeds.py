@@ -256,6 +256,82 @@ async def test_a_transcript_is_one_session_its_edits_and_its_failures(
     assert context.layers.keys() == {"sessions", "observations"}
 
 
+def failing(name: str, arguments: dict[str, Any], error: str) -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": "t1", "name": name, "input": arguments}
+    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": error}
+    return [row(1, "assistant", [call]), row(2, "user", [result])]
+
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected"
+
+
+FAILED: list[tuple[tuple[str, dict[str, Any]], str, str]] = [
+    (("Bash", {"command": "make test"}), "Exit code 1\nok a\nFAIL b", "make test: FAIL b"),
+    (
+        ("Edit", {"file_path": "/src/shop/cart.py"}),
+        "<tool_use_error>String not found.\nString: x</tool_use_error>",
+        "cart.py: String not found.",
+    ),
+    (("ExitPlanMode", {"plan": "…"}), "no plan", "ExitPlanMode failed: no plan"),
+    (
+        ("ExitPlanMode", {}),
+        f"{REFUSED}\nthe user said:\nUse a real hook",
+        "refused: Use a real",
+    ),
+    (("Write", {"file_path": "/src/shop/x", "content": ""}), f"{REFUSED} STOP what", ""),
+    (("Write", {"file_path": "/src/shop/x", "content": ""}), "", "Write failed: x"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "told"), FAILED)
+async def test_a_failure_says_what_went_wrong(
+    store: Any, tmp_path: Path, call: tuple[str, dict[str, Any]], error: str, told: str
+) -> None:
+    rows = [row(0, "user", "Go on."), *failing(*call, error)]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+    await observe(store, path, project_path=str(tmp_path))
+
+    texts = [one.text for one in await records(store, "observations")]
+    assert len(texts) == bool(told)
+    assert all(told in text and "tool_use_error" not in text for text in texts)
+
+
+async def test_only_files_of_the_project_count_as_edited(store: Any, tmp_path: Path) -> None:
+    edit = {"file_path": "/home/me/.claude/plans/cart.md", "content": "# Plan"}
+    call = [{"type": "tool_use", "id": "t1", "name": "Write", "input": edit}]
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+    rows = [row(0, "user", "Plan it."), row(1, "assistant", call), row(2, "user", result)]
+    path = tmp_path / "s1.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+    await observe(store, path, project_path=str(tmp_path))
+
+    assert not await records(store, "observations")
+    [session] = await records(store, "sessions")
+    assert isinstance(session.metadata, SessionMetadata)
+    assert session.metadata.paths == ()
+
+
+async def test_a_session_keeps_its_title_beside_its_sub_agents_and_earlier_sessions(
+    store: Any, tmp_path: Path
+) -> None:
+    path = transcript(tmp_path)
+    other = json.dumps({"type": "summary", "summary": "An older session", "leafUuid": "else"})
+    path.write_text(f"{other}\n{path.read_text()}")
+    agent = tmp_path / "agent-a1.jsonl"
+    asked = row(0, "user", "Find the cart.", isSidechain=True, agentId="a1")
+    agent.write_text(json.dumps(asked))
+
+    for one in (path, agent):
+        await observe(store, one, project_path=str(tmp_path))
+
+    [session] = await records(store, "sessions")
+    assert isinstance(session.metadata, SessionMetadata)
+    assert session.metadata.title == "Make the cart keep its items."
+
+
 async def test_a_session_that_goes_on_is_listed_once_it_ends(store: Any, tmp_path: Path) -> None:
     hook: dict[str, Any] = {"session_id": "s1", "cwd": "/elsewhere"}
     hook["transcript_path"] = str(transcript(tmp_path, rows=3, cwd=str(tmp_path)))
