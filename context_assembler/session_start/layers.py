@@ -202,6 +202,7 @@ class SessionStart:
             about.append(f"Skipped: {', '.join(failed)}.")
         if left_out:
             counted = ", ".join(f"{number} {name}" for name, number in left_out.items())
+            counted = counted.replace("functions", "files with changed functions")
             about.append(f"No room for {counted}.")
         for ends in ([*about, hint], [hint]):
             text = "\n\n".join((title, *blocks, " ".join(ends)))

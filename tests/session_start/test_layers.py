@@ -171,6 +171,16 @@ def test_functions_are_named_once_by_file(tmp_path: Path, project: str) -> None:
     assert lines == ["- `price.py`: `total` modified", "- `cart.py`: `add` modified"]
 
 
+def test_files_without_room_are_counted_as_files(tmp_path: Path, project: str) -> None:
+    path = "packages/checkout/sources/{}.py"
+    records = [function(f"f{at}", project, path=path.format(at)) for at in range(30)]
+
+    context = built(tmp_path, records)
+
+    shown = context.text.count("- `")
+    assert f"No room for {30 - shown} files with changed functions." in context.text
+
+
 def test_observations_like_the_last_session_come_first(tmp_path: Path, project: str) -> None:
     records = [session("Cart", project)]
     records += [observation(f"The weather was fine {n}", project) for n in range(40)]
