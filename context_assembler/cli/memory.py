@@ -204,6 +204,8 @@ async def fade(
         for name in () if dry_run else {record.namespace: None for record in faded}:
             own = [record.id for record in faded if record.namespace == name]
             gone += await store.forget(own, filters=_only(name))
+    if gone:
+        forget_rendered(state_folder())
     value: dict[str, Json] = {"forgotten": gone} | ({"would_forget": ids} if dry_run else {})
     return Answer(value)
 

@@ -52,6 +52,17 @@ def test_what_is_remembered_is_what_the_hook_tells(
     assert "snapshot" in run("hook", "log").out
 
 
+def test_what_faded_is_rendered_no_more(run: Run, state: Path, project: Path) -> None:
+    run("memory", "learn", "Prices are integers.", "--project", str(project), *MEMORY)
+    before = text_of(told(state, {"cwd": str(project)}))
+
+    done = run("memory", "fade", *MEMORY, "--half-life-days", "1e-12", "--json")
+
+    assert "Prices are integers." in before
+    assert len(done.json["forgotten"]) == 1
+    assert "Prices" not in text_of(told(state, {"cwd": str(project)}))
+
+
 def test_a_hook_reports_on_stdin(run: Run, state: Path, project: Path, tmp_path: Path) -> None:
     report = {"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": str(project)}
     report["transcript_path"] = str(transcript(tmp_path, cwd=str(project)))
