@@ -1,6 +1,7 @@
 """What a coding agent did, kept as memory: from its transcripts, and from what its hooks report."""
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import blake2b
@@ -147,6 +148,7 @@ def records_of(
         found.pop(name, None)
     if not asked or (read.metadata or {}).get("agent_id"):  # a sub-agent works in another session
         return list(found.values())
+    asked = re.sub(r":\s*\n[\s#]*", ": ", asked, count=1)  # "Implement this plan:" …
     title = str((read.metadata or {}).get("title") or "") or _first_line(asked, _TITLE_CHARS)
     summary = MemoryRecord(
         text=_first_line(answer or asked, _TEXT_CHARS),

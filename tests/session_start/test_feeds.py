@@ -298,6 +298,30 @@ async def test_a_failure_says_what_went_wrong(
     assert all(told in text and "tool_use_error" not in text for text in texts)
 
 
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        (
+            "Implement the following plan:\n\n# Keep the items\n…",
+            "Implement the following plan: Keep the items",
+        ),
+        ("## Fix the cart:", "Fix the cart"),
+        ("\n***\nFix it.\nNow.", "Fix it."),
+    ],
+)
+async def test_a_request_is_told_by_its_first_words(
+    store: Any, tmp_path: Path, asked: str, title: str
+) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_text(json.dumps(row(0, "user", asked)))
+
+    await observe(store, path, project_path=str(tmp_path))
+
+    [session] = await records(store, "sessions")
+    assert isinstance(session.metadata, SessionMetadata)
+    assert session.metadata.title == title
+
+
 async def test_only_files_of_the_project_count_as_edited(store: Any, tmp_path: Path) -> None:
     edit = {"file_path": "/home/me/.claude/plans/cart.md", "content": "# Plan"}
     call = [{"type": "tool_use", "id": "t1", "name": "Write", "input": edit}]
