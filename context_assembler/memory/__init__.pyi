@@ -1,4 +1,3 @@
-from context_assembler.memory.alike import say_the_same, similar_pairs
 from context_assembler.memory.assembler import MemoryAssembler, RecallOptions
 from context_assembler.memory.embeddings import (
     EMBEDDERS,
@@ -56,7 +55,6 @@ from context_assembler.memory.records import (
     Vector,
     decode_memory,
     encode_memory,
-    read_memories,
     write_memories,
 )
 from context_assembler.memory.score import RECALL_PRESETS, Candidate, RecallSettings, RecallWeights
@@ -131,12 +129,9 @@ __all__ = [
     "open_embedder",
     "open_memory",
     "query_terms",
-    "read_memories",
     "read_questions",
     "read_signals",
     "save_stack",
-    "say_the_same",
-    "similar_pairs",
     "worth_of",
     "write_memories",
 ]

@@ -88,12 +88,6 @@ def find_twins(texts: Sequence[str], *, least: float, may_be_twins: AreAlike) ->
     return twins
 
 
-def similar_pairs(texts: Sequence[str], *, least: float) -> list[tuple[int, int]]:
-    """Return each pair of places whose texts are at least so alike, in order."""
-    are_alike = compare(texts, least=least)
-    return sorted({pair for pair in _pairs_worth_it(texts, least=least) if are_alike(*pair)})
-
-
 # ---- pairs that are worth comparing ----
 
 
@@ -218,18 +212,13 @@ _LETTERS: Final = re.compile(r"[^\W\d_]+")
 
 
 class _Facts(NamedTuple):
-    """The numbers of a text in their order, and how often it denies."""
-
-    numbers: tuple[str, ...]
-    denials: int
-
-
-def say_the_same(left: str, right: str) -> bool:
-    """Whether two nearly equal texts have the same numbers, and deny as often.
+    """The numbers of a text in their order, and how often it denies.
 
     To a number belongs what stands right at it, such as a unit: `5 km` and `5km` count as two.
     """
-    return _facts_of(left) == _facts_of(right)
+
+    numbers: tuple[str, ...]
+    denials: int
 
 
 @lru_cache(_MOST_KNOWN)

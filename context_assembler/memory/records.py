@@ -460,17 +460,6 @@ def write_memories(records: Iterable[MemoryRecord]) -> Iterator[bytes]:
         yield dump_json(encode_memory(record), where=f"The memory {record.id!r}") + b"\n"
 
 
-def read_memories(lines: Iterable[bytes], *, name: str = "The memories") -> Iterator[MemoryRecord]:
-    """Yield the records of JSON Lines; empty lines are passed over.
-
-    Raises:
-        MemoryFormatError: A line is no memory, has no text, or is of a newer version.
-    """
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield decode_memory(line, where=name, line=number)
-
-
 # ---- identity ----
 
 
