@@ -79,8 +79,8 @@ async def import_memories(
 
 def worth_of(record: MemoryRecord, *, half_life_days: float, now: datetime) -> float:
     """Return a record's importance, halved for each half-life since it was made or last used."""
-    moments = [at for at in (record.created_at, record.last_access_at) if at is not None]
-    age_days = max((now - max(moments)) / timedelta(days=1), 0.0) if moments else 0.0
+    used = record.last_used_at
+    age_days = max((now - used) / timedelta(days=1), 0.0) if used else 0.0
     return float(record.importance * 0.5 ** (age_days / half_life_days))
 
 

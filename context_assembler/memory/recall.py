@@ -61,6 +61,11 @@ _RECALLS_AT_ONCE: Final = 4  # with one source: while one of them thinks, anothe
 _PROBLEM_CHARS: Final = 200
 _GRACE_SECONDS: Final = 0.25
 _TICK_SECONDS: Final = 0.02
+_ORDERS: Final = {  # in which what a strategy may put first is read if there is no query
+    "recent": ("newest", "last_accessed"),
+    "important": ("most_important",),
+    "balanced": ("newest", "last_accessed", "most_important"),
+}
 # What asyncio, its clients and sqlite3 say of what belongs to another loop or thread.
 _ELSEWHERE: Final = "event loop|different loop|inside a task|created in a thread"
 
@@ -231,7 +236,7 @@ class _Ask(NamedTuple):
     signals: Signals
     options: dict[str, Any]
     vector: Vector | None
-    order: str
+    orders: Sequence[str]
     hits: list[MemoryHit]
     neighbours: dict[str, list[tuple[MemoryRecord, int]]]
     notes: dict[str, None]
@@ -262,13 +267,14 @@ async def ask_sources(
 
     A source that fails or is late costs nobody else anything; what it said in time is kept.
     """
-    order = "most_important" if recall.settings.strategy == "important" else "newest"
+    strategy = recall.settings.strategy
+    orders = _ORDERS["balanced" if callable(strategy) else strategy]
     most = min(max(_LEAST_ASKED, 3 * recall.limit), _MOST_ASKED)
 
     def ask(name: str, source: MemorySource, kind: MemoryKind) -> _Ask:
         options = {"limit": most, "filters": replace(filters, kinds=(kind,))}
         own = _answer_name(name, kind, sources)
-        told = (own, source, kind, recall.signals, options, vector, order)
+        told = (own, source, kind, recall.signals, options, vector, orders)
         return _Ask(*told, [], {}, {}, filters, set())
 
     groups = [[ask(name, source, k) for k in filters.kinds] for name, source in sources.items()]
@@ -330,8 +336,11 @@ async def _answer(ask: _Ask) -> str | None:
         elif not hasattr(source, "list_records"):
             return "it lists nothing, and there is no query"
         else:
-            listed = await source.list_records(order=ask.order, **ask.options)
-            ask.hits[:] = ask.usable(MemoryHit(one, at) for at, one in enumerate(listed))
+            for order in ask.orders:
+                listed = await source.list_records(order=order, **ask.options)
+                ask.hits[len(ask.hits) :] = ask.usable(map(MemoryHit, listed))
+                if order != "last_accessed" and len(listed) < ask.options["limit"]:
+                    break  # these were all
         return None
     ask.hits[:] = await _search(ask, signals.search_text)
     names = mentioned_speakers(signals, [hit.record for hit in ask.hits])

@@ -46,6 +46,20 @@ def check_moment(name: str, moment: datetime | None) -> None:
         refuse(name, moment, "must have a time zone", "Use datetime.now(UTC) or .astimezone().")
 
 
+def read_importance(name: str, given: float) -> float:
+    """Return an importance from 0 to 1; what is 2 to 10 is on a scale of ten.
+
+    Raises:
+        InvalidParameterError: It is on neither scale, or could be on both.
+    """
+    if 0 <= given <= 1:
+        return given
+    if 2 <= given <= 10:
+        return given / 10
+    rule = "must be from 0 to 1, or on a scale of ten: from 2 to 10"
+    refuse(name, given, rule, "1 is the most, not 1 of ten: write that as 0.1.")
+
+
 def refuse(name: str, value: object, rule: str, remedy: str) -> NoReturn:
     """Raise the error of a value that cannot be what it is."""
     raise errors.InvalidParameterError(name, value, rule=rule, remedy=remedy)
@@ -134,7 +148,8 @@ class MemoryRecord:
         parent_id: What it is a part of, or was made from: a document, an event.
         author: Who said or wrote it.
         created_at: With a time zone; `None` until the store fills in the time of storing.
-        importance: From 0 to 1.
+        importance: From 0 to 1; what is given as 2 to 10 is kept as that many tenths, and 1 is the
+            most there is.
         metadata: `None` stands for the kind's metadata with nothing in it.
         extras: Fields of an imported record that this version does not know.
         vector: Where the text lies in an embedding model's space.
@@ -163,8 +178,8 @@ class MemoryRecord:
         if self.metadata is not None and not isinstance(self.metadata, wanted):
             rule = f"must be {wanted.__name__} for {self.kind!r}"
             refuse("metadata", self.metadata, rule, f"Pass {wanted.__name__}(…).")
-        if not 0 <= self.importance <= 1:
-            refuse("importance", self.importance, "must be from 0 to 1", "Scale it to 0 … 1.")
+        importance = read_importance("importance", self.importance)
+        object.__setattr__(self, "importance", importance)
         check_moment("created_at", self.created_at)
         check_moment("last_access_at", self.last_access_at)
 
@@ -172,6 +187,12 @@ class MemoryRecord:
     def key(self) -> str:
         """Tells the record from all others of its store: an id is one of its namespace."""
         return f"{self.namespace}\0{self.id}"
+
+    @property
+    def last_used_at(self) -> datetime | None:
+        """When it was made, or touched after that."""
+        moments = filter(None, (self.created_at, self.last_access_at))
+        return max(moments, default=None)
 
 
 _TOLD: Final = ("id", "kind", "namespace", "session_id", "parent_id", "author")
@@ -187,6 +208,7 @@ class MemoryFilters:
         namespaces: Of one of these; of an empty list none may be found. `None` excludes nothing.
         since: Made at this moment or later.
         until: Made before this moment.
+        least_importance: From 0 to 1, or 2 to 10, as that of a record.
         session_ids: Made in one of these sessions.
         excluded_session_ids: Not made in any of these, such as the session that asks.
     """
@@ -211,6 +233,9 @@ class MemoryFilters:
             check_kind(name)
         check_moment("since", self.since)
         check_moment("until", self.until)
+        if self.least_importance is not None:
+            least = read_importance("least_importance", self.least_importance)
+            object.__setattr__(self, "least_importance", least)
         if self.namespaces is not None:  # nobody's name may become another's by being cleaned
             names = tuple(name for name in self.namespaces if clean_text(name) == name)
             object.__setattr__(self, "namespaces", names)

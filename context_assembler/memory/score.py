@@ -139,7 +139,8 @@ class RecallSettings:
         shares: What each kind gets of the budget: a weight, or a percentage such as `"40%"`.
         largest_share: The most that one item may take of its kind's share; longer ones are cut.
         whole_tokens: Items of at most so many tokens are not cut: half a message is worth little.
-        half_life_hours: After how long a memory is half as recent.
+        half_life_hours: How long after it was made, or last touched, a memory is half as recent; with
+            `balanced` and no query, worth half.
         floor: The part of the query's words that the best of a source must have, or three of them;
             otherwise nothing of that source is relevant, and neither is a source that fits less
             than two fifths as well as another one. 0 is no floor.
@@ -492,10 +493,10 @@ def _surprises(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _recency_of(record: MemoryRecord, now: datetime, half_life_hours: float) -> float:
-    """Return 1 for what was made just now or later, half of that after each half-life."""
-    if record.created_at is None:
+    """Return 1 for what was made or used just now or later, half of that after each half-life."""
+    if record.last_used_at is None:
         return 0.0
-    age_hours = (now - record.created_at).total_seconds() / 3600
+    age_hours = (now - record.last_used_at).total_seconds() / 3600
     return float(0.5 ** (max(age_hours, 0.0) / half_life_hours))
 
 
@@ -598,8 +599,8 @@ def _scoring(recall: Recall) -> Callable[[Candidate], float]:
             return round(recency + importance / 1_000_000, 9)
         if strategy == "important":
             return round(importance + recency / 1_000_000, 9)
-        made = candidate.record.created_at  # `None`: behind all that is dated
-        hours = 1e6 if made is None else max((recall.now - made).total_seconds() / 3600, 0.0)
-        return round(importance / (1 + hours), 9)
+        used = candidate.record.last_used_at  # `None`: behind all that is dated
+        hours = 1e6 if used is None else max((recall.now - used).total_seconds() / 3600, 0.0)
+        return round(importance / (1 + hours / recall.settings.half_life_hours), 9)
 
     return without_query
