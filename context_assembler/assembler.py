@@ -18,7 +18,14 @@ from context_assembler.context import AssembledContext, input_budget, learned_ke
 from context_assembler.core import Core, Inputs, Opening
 from context_assembler.events import Json, Opaque, Session, SessionEvent, SessionHead, ToolCall
 from context_assembler.options import AssemblerConfig, GivenOptions
-from context_assembler.ports import ChangeForms, EventSource, PromptSection, RecalledNote, ToolSpec
+from context_assembler.ports import (
+    ChangeForms,
+    EventSource,
+    PromptSection,
+    RecalledNote,
+    TextOf,
+    ToolSpec,
+)
 from context_assembler.providers import PROVIDERS
 from context_assembler.report import ReportEntry, file_entries, overlay
 from context_assembler.sessions import open_store
@@ -55,6 +62,7 @@ class _Known:
         self.call_seq = -1  # the session's last event when `last_call` was its newest call
         self.sent_tools: tuple[str, Any] = ("", None)
         self.drafts: dict[str, _Draft] = {}
+        self.asker: prompt.TextAsker | None = None
 
     def is_of(self, head: SessionHead) -> bool:
         """Whether all of it still holds."""
@@ -109,7 +117,13 @@ class _Draft:
         # What the caller chose for the system prompt: another choice is another prompt.
         chosen = (options.skip_skills, options.skill_filter, options.active_skills)
         self.choice = repr((self.agent_id, *chosen))
+        self.functions = facade.functions_of(options)
+        self.texts: prompt.AskedTexts | None = None
         self.waits = bool(options.exact or options.additional_tools or options.query)
+        if self.functions:
+            from context_assembler.prompt import is_async
+
+            self.waits = self.waits or any(map(is_async, self.functions.values()))
         self.listed: Any = None
         self.shown: prompt.ShownSkills | None = None
         self.offered: OfferedTools | None = None
@@ -118,10 +132,15 @@ class _Draft:
         self.key = CacheKey("")
 
     def gather(
-        self, head: SessionHead, offered: "OfferedTools | None", note: RecalledNote
+        self,
+        head: SessionHead,
+        offered: "OfferedTools | None",
+        note: RecalledNote,
+        texts: "prompt.AskedTexts | None",
     ) -> _Gathered:
-        """Take in what was listed and recalled for one call, and read files."""
+        """Take in what was listed, asked and recalled for one call, and read files."""
         facade, known = self.facade, self.known
+        self.texts = texts
         self.head, self.today = head, facade.now().date()
         self.files: list[prompt.BootstrapFile] = []
         if facade.loader is not None:
@@ -138,7 +157,7 @@ class _Draft:
         if offered is None or self.offered is None or offered.key != self.offered.key:
             self.offered = offered
         listed: tuple[Any, ...] = (sent, holds, self.files, self.shown, self.opening, self.today)
-        listed += (self.offered,)
+        listed += (self.offered, texts)
         if self.ground[:-2] != listed:
             self.candidates = self._draft(holds=holds)
         factor = self._factor() if facade.config.calibrates_tokens else 1.0
@@ -195,8 +214,9 @@ class _Draft:
             or not first.is_anew
             or (first.before is not None and first.before.declared == first.plan.declared)
         )
-        if (holds and adds) or len(ways) > 1:
-            made.append(self._inputs(first, collected, holds=holds))
+        keeps = self.texts is not None and self.last is not None
+        if ((holds or keeps) and adds) or len(ways) > 1:
+            made.append(self._inputs(first, collected, holds=holds, keeps=keeps))
         try:
             anew = self._inputs(ways[-1], collected, holds=False)
         except errors.TemplateError:
@@ -245,9 +265,19 @@ class _Draft:
         return {name for body in bodies for name in re.findall(pattern, events.compact_json(body))}
 
     def _inputs(
-        self, tools: "SettledTools | None", collected: "CollectedTools | None", *, holds: bool
+        self,
+        tools: "SettledTools | None",
+        collected: "CollectedTools | None",
+        *,
+        holds: bool,
+        keeps: bool = False,
     ) -> Inputs:
-        """Return what the call is made from, with its system prompt and tools settled."""
+        """Return what the call is made from, with its system prompt and tools settled.
+
+        Args:
+            holds: Whether an edit of a file waits.
+            keeps: Whether another text of a function is a note.
+        """
         facade, config = self.facade, self.facade.config
         specs = collected.tools if collected is not None else ()
         settled = declared.validate_tool_choice(self.settled, specs, provider=self.provider)
@@ -266,10 +296,12 @@ class _Draft:
             today=self.today,
             digest=self.choice,
         )
-        has_text = facade.has_prompt or self.opening.system or self.options.additional_system_prompt
+        own = self.options
+        has_text = facade.has_prompt or own.system or own.notes or own.additional_system_prompt
+        has_text = has_text or self.opening.system
         was_sent = self.last is not None and "prompt" in self.last.details
         if has_text or was_sent or self.shown is not None:
-            inputs = self._with_prompt(inputs, tools, specs, holds)
+            inputs = self._with_prompt(inputs, tools, specs, holds=holds, keeps=keeps)
         if tools is not None and collected is not None:
             inputs = self._with_tools(inputs, tools, collected)
         return inputs
@@ -295,7 +327,13 @@ class _Draft:
         )
 
     def _with_prompt(
-        self, inputs: Inputs, tools: "SettledTools | None", specs: Sequence[ToolSpec], holds: bool
+        self,
+        inputs: Inputs,
+        tools: "SettledTools | None",
+        specs: Sequence[ToolSpec],
+        *,
+        holds: bool,
+        keeps: bool,
     ) -> Inputs:
         from context_assembler import prompt
 
@@ -311,11 +349,14 @@ class _Draft:
             budget_tokens=self.budget,
             other_fixed_tokens=overhead + sum(map(family.count_tool, loaded)),
         )
+        before, asked = self._sent_prompt(), self.texts or prompt.AskedTexts()
+        own = [one for one in built.sections if one.name in asked.texts]
+        if keeps and before is not None:
+            built = before.keep(built, asked.texts)
+        said = {one.name: one.content for one in built.sections}
         sent, unreported, rewrite, is_held = fit(built), files, list[ReportEntry](), False
         record = prompt.prompt_record(built, sent, files)
-        text = self.facade.store.text(last.system_hash) if last is not None else None
-        if last is not None and text is not None:
-            before = prompt.SentPrompt(text, last.details.get("prompt", {}))
+        if last is not None and before is not None:
             if holds:
                 held, held_files = before.hold(built, files, sent)
                 is_held = fit(held).sections == held.sections or len(held.text) <= len(sent.text)
@@ -329,23 +370,34 @@ class _Draft:
                 rule = "rewrite.system"
                 rewrite = [ReportEntry("note", "system", "kept", reason=reason, rule=rule)]
             unreported = before.unreported(files)
-        said = "".join(one.content for one in sent.sections if one.name == "skills")
+        listed = "".join(one.content for one in sent.sections if one.name == "skills")
         if self.shown is not None:
-            shown = prompt.follow_section(shown, said, count_text=count, is_frozen=is_held)
+            shown = prompt.follow_section(shown, listed, count_text=count, is_frozen=is_held)
         active = [one for one in shown.skills if one.name in shown.active]
         odd = [f"{file.path}: {warning}" for file in unreported for warning in file.warnings]
         missed = self.facade.builder.find_missed(files, sent.sections, agent_id=self.agent_id)
         entries = [*file_entries(files, count_text=count), *sent.entries, *shown.entries]
+        entries += [one for one in asked.entries if one.id not in said]
         return inputs._replace(
             sections=sent.sections,
             system=sent.text,
-            notes=built.notes,
+            notes=(*built.notes, *(replace(one, placement="note") for one in own)),
+            said=tuple((one.name, said[one.name]) for one in own),
             entries=(*entries, *rewrite),
-            warnings=(*odd, *inputs.warnings, *missed, *shown.warnings),
+            warnings=(*odd, *inputs.warnings, *missed, *shown.warnings, *asked.warnings),
             details={"prompt": record},
             active_skills=tuple(one.name for one in active),
             skill_allowed_tools={one.name: one.allowed_tools for one in active},
         )
+
+    def _sent_prompt(self) -> "prompt.SentPrompt | None":
+        """Return the system prompt of the last call."""
+        from context_assembler.prompt import SentPrompt
+
+        text = self.facade.store.text(self.last.system_hash) if self.last is not None else None
+        if self.last is None or text is None:
+            return None
+        return SentPrompt(text, self.last.details.get("prompt", {}))
 
     def _build(
         self, specs: Sequence[ToolSpec], shown: "prompt.ShownSkills", *, holds: bool
@@ -371,13 +423,25 @@ class _Draft:
 
             local = began.astimezone(ZoneInfo(clock.time_zone))
             day = f"The conversation begins on {local.date()}."
-        summarizes = facade.config.prompt.summarizes_tools
+        summarizes, options = facade.config.prompt.summarizes_tools, self.options
+        texts = dict(self.texts.texts) if self.texts is not None else {}
+        lost = {one.id for one in self.texts.entries} if self.texts is not None else ()
+        if lost and (before := self._sent_prompt()) is not None:  # what was sent still holds
+            texts |= {one.name: one.content for one in before.sections if one.name in lost}
+        given: Mapping[str, str | TextOf] = options.notes or {}
+        notes = {
+            name: texts.get(name, "") if callable(t) else t
+            for name, t in given.items()
+        }
         built = facade.builder.build(
+            [PromptSection(name=n, content=t, placement="note") for n, t in notes.items()],
             files=files,
+            system=texts.get("agent", "") if callable(options.system) else options.system or "",
+            texts=texts,
             session_system=self.opening.system,
             skills_text=shown.text,
             tools_summary=prompt.summarize_tools(specs) if summarizes else "",
-            additional=self.options.additional_system_prompt,
+            additional=options.additional_system_prompt,
             datetime_text=day,
             agent_id=self.agent_id,
             count_text=self.family.count_text,
@@ -393,6 +457,8 @@ class ContextAssembler:
 
     Args:
         sessions: Where sessions are kept: a store, or a URL (`sqlite:agent.db`, `memory:`).
+        system: The system prompt: text, or a function of the session, plain or async, that returns
+            it. A session's own and a call's come first, and AGENT.md before all of them.
         bootstrap: The folder of AGENT.md, SOUL.md and CONTEXT.md, or a loader.
         tools: Functions, literal specs of any provider, objects with `list_tools()`, lists of them.
         skills: Folders of skills, or providers of them.
@@ -412,6 +478,7 @@ class ContextAssembler:
         self,
         sessions: str | Path | EventSource = "memory:",
         *,
+        system: str | TextOf | None = None,
         bootstrap: "str | Path | prompt.BootstrapLoader | None" = None,
         tools: Any = (),
         skills: Any = None,
@@ -460,6 +527,8 @@ class ContextAssembler:
         cut = vars(config.truncation)
         defaults = {"truncation_strategy": cut["strategy"], "unknown_model": config.unknown_model}
         defaults |= {"cache": "auto", **{name: cut[name] for name in _CUT_OPTIONS}}
+        if system is not None:
+            defaults["system"] = system
         if self._given_memory is not None:
             defaults["recall_tokens"] = config.memory.max_tokens
         self.resolver = declared.DefaultsResolver({**defaults, **config.defaults.given})
@@ -477,6 +546,12 @@ class ContextAssembler:
         self._running: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self.fingerprints = 0
         self._watch: Any = None
+
+    def functions_of(self, options: Any) -> dict[str, TextOf]:
+        """Return by name what has to be asked for the texts of a call."""
+        given: dict[str, Any] = {"agent": options.system, **(options.notes or {})}
+        given |= {one.name: one.text_of for one in self._sections if one.text_of is not None}
+        return {name: one for name, one in given.items() if callable(one)}
 
     @cached_property
     def builder(self) -> "prompt.SystemPromptBuilder":
@@ -692,8 +767,9 @@ class ContextAssembler:
             is_constant = self._skills is None and self.tools.is_constant
             offered = draft.offered if is_constant else None
             offered = offered or self.tools.ask_now(draft.options, skills=skills)
+        texts = self._asker(draft).ask_now(draft.functions) if draft.functions else None
         with self._lock:
-            return draft.gather(head, offered, _NOTHING)
+            return draft.gather(head, offered, _NOTHING, texts)
 
     async def _gather(self, head: SessionHead, draft: _Draft) -> _Gathered:
         if not self._waits(draft):
@@ -707,9 +783,20 @@ class ContextAssembler:
                 return None
             return await self.tools.ask(draft.options, additional=extra, skills=skills)
 
-        offered, note = await gather(offer(), self._recall_note(draft))
+        async def ask() -> "prompt.AskedTexts | None":
+            return await self._asker(draft).ask(draft.functions) if draft.functions else None
+
+        offered, note, texts = await gather(offer(), self._recall_note(draft), ask())
         with self._lock:
-            return draft.gather(head, offered, note)
+            return draft.gather(head, offered, note, texts)
+
+    def _asker(self, draft: _Draft) -> "prompt.TextAsker":
+        from context_assembler.prompt import TextAsker
+
+        known, seconds = draft.known, self.config.prompt.timeout_seconds
+        if known.asker is None:
+            known.asker = TextAsker(known.session, timeout_seconds=seconds, now=self.now)
+        return known.asker
 
     def _show(self, draft: _Draft, listed: Any) -> Sequence[Any]:
         """Keep what the prompt has of skills; return the sources of the active ones' tools."""

@@ -99,6 +99,7 @@ class Inputs(NamedTuple):
         tools_text: What the row of the call keeps of the tools; by default their list as JSON.
         change: Changed tools that a note of this call reports.
         notes: Sections to be sent as notes after the history.
+        said: By name, what the system prompt says of a note: the same is not sent again.
         factor: What reported usage corrects the counts of messages by that were not sent before.
         most_tokens: What the history may take, if that is less than there is room for.
         account: The caller's tag for the API account.
@@ -124,6 +125,7 @@ class Inputs(NamedTuple):
     tools_text: str = ""
     change: ToolChange | None = None
     notes: tuple[PromptSection, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
     entries: tuple[ReportEntry, ...] = ()
     warnings: tuple[str, ...] = ()
     factor: float = 1.0
@@ -720,7 +722,7 @@ class _Live:
         timeline, history = self.timeline, self.history
         if inputs.notes:
             shown = map(timeline.note_at, timeline.note_lines)
-            timeline.insert_notes(fresh_notes(inputs.notes, shown))
+            timeline.insert_notes(fresh_notes(inputs.notes, (*inputs.said, *shown)))
         if inputs.change:
             timeline.insert_notes([(TOOLS_NOTE, "assembler", [change_part(inputs.change)])])
         if not timeline.has_opened:
@@ -738,7 +740,7 @@ class _Live:
                 for line in timeline.note_lines
                 if any(first <= line < end for first, end in cut.kept)
             ]
-            if missed := fresh_notes(inputs.notes, kept):
+            if missed := fresh_notes(inputs.notes, (*inputs.said, *kept)):
                 history.shrink(timeline.settled)
                 timeline.insert_notes(missed)
                 self._hand_over(len(timeline.kinds))

@@ -34,7 +34,7 @@ from context_assembler import errors
 from context_assembler.errors import Bounds, ConfigurationError, InvalidParameterError
 from context_assembler.events import Json, JsonObject, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
-from context_assembler.ports import ToolChoice, ToolSpec
+from context_assembler.ports import TextOf, ToolChoice, ToolSpec
 from context_assembler.texts import read_file
 
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
@@ -100,6 +100,21 @@ def _read_tools(_: str, value: Any) -> tuple[Any, ...]:
     return tuple(tools)
 
 
+def _read_text(name: str, value: Any) -> Any:
+    """Read a text, or a function of the session that returns one."""
+    if isinstance(value, str) or callable(value):
+        return value
+    rule, remedy = "must be text, or a function of the session", "Pass a str, or such a function."
+    raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+
+
+def _read_notes(name: str, value: Any) -> dict[str, Any]:
+    if is_object(value):
+        return {str(key): _read_text(f"{name}.{key}", one) for key, one in value.items()}
+    rule, remedy = "must name each note", "Pass {name: text}."
+    raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+
+
 def _read_time_zone(name: str, value: Json) -> str:
     from zoneinfo import ZoneInfo
 
@@ -138,6 +153,10 @@ class GivenOptions(TypedDict, total=False):
         stop_sequences: Texts that end the reply.
         thinking_level: Effort: one of the model's own levels.
         thinking_budget: Tokens for thinking, on models that take a budget.
+        system: The system prompt: text, or a function of the session that returns it. AGENT.md
+            takes its place.
+        notes: Texts by name, or functions of the session, that are sent after the history;
+            each once until it changes.
         additional_system_prompt: Instructions for this call; sent as a note after the
             history.
         additional_tools: Tools for this call: functions, or specs in any provider's shape.
@@ -177,6 +196,8 @@ class GivenOptions(TypedDict, total=False):
     stop_sequences: Annotated[Sequence[str] | None, _Word]
     thinking_level: Annotated[str | None, _Word]
     thinking_budget: Annotated[int | None, _NotNegative]
+    system: Annotated[str | TextOf | None, _read_text]
+    notes: Annotated[Mapping[str, str | TextOf] | None, _read_notes]
     additional_system_prompt: str | None
     additional_tools: Annotated[Any, _read_tools]
     disabled_tools: Annotated[Sequence[str] | None, _Word]
@@ -395,6 +416,7 @@ class PromptSettings(Settings):
         inherits: By agent, the only sections that its prompt has; an agent that is not
             named has all.
         max_tokens: Longest text by section; a required one is never shortened.
+        timeout_seconds: How long a function that returns a text may take.
     """
 
     separator: str = "\n\n---\n\n"
@@ -403,6 +425,7 @@ class PromptSettings(Settings):
     skills_tokens: Annotated[int, _AtLeastOne] = 2000
     inherits: dict[str, tuple[str, ...]] = _NOTHING
     max_tokens: Annotated[dict[str, int], _AtLeastOne] = _NOTHING
+    timeout_seconds: Annotated[float, _Positive] = 10.0
 
     def has_section(self, name: str, *, agent_id: str | None) -> bool:
         """Whether the agent's prompt may have the section."""

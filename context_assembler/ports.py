@@ -5,7 +5,7 @@ and return.
 """
 
 from array import array
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -34,6 +34,8 @@ from context_assembler.events import (
 
 Payload: TypeAlias = dict[str, Json]
 Placement: TypeAlias = Literal["system", "note"]
+TextOf: TypeAlias = Callable[[Session], str | Awaitable[str | None] | None]
+"""Returns a text for a session; nothing, or a blank text, is left out."""
 
 
 # ---- values ----
@@ -190,15 +192,20 @@ class PromptSection(Value):
     Higher `priority` comes first. A required section is never shortened or dropped. Placement
     `note` puts it after the history instead of into the system prompt. `path` is the instruction
     file that it is the text of; empty for any other section.
+
+    Instead of `content`, `text_of` may be a function of the session, plain or async, that each call
+    asks. As long as payloads only grow, the system prompt keeps the text that it began with: another
+    text is a note, and takes its place at the next rewrite point.
     """
 
     name: str
-    content: str
+    content: str = ""
     priority: int = 0
     placement: Placement = "system"
     is_required: bool = False
     origin: Origin = "developer"
     path: str = ""
+    text_of: TextOf | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -15,6 +15,7 @@ from context_assembler.prompt.sections import (
 )
 
 if TYPE_CHECKING:
+    from context_assembler.prompt.asking import AskedTexts, TextAsker, is_async
     from context_assembler.prompt.lint import Lint, lint_files
     from context_assembler.prompt.skills import (
         FolderSkills,
@@ -25,13 +26,18 @@ if TYPE_CHECKING:
     )
     from context_assembler.prompt.templates import render_files
 
-__all__ = ["BootstrapFile", "BootstrapLoader", "BuiltPrompt", "FolderSkills", "Lint"]
+__all__ = ["AskedTexts", "BootstrapFile", "BootstrapLoader", "BuiltPrompt", "FolderSkills", "Lint"]
 __all__ += ["ListedSkills", "SentPrompt", "ShownSkills", "SkillLister", "SystemPromptBuilder"]
+__all__ += ["TextAsker", "is_async"]
 __all__ += ["fit_prompt", "follow_section", "lint_files", "prompt_record", "render_files"]
 __all__ += ["show_skills", "summarize_tools"]
 
 # Loaded on first use: most calls need none of them.
-_HOMES: Final = {"Lint": "lint", "lint_files": "lint", "render_files": "templates"}
+_HOMES: Final = {
+    **dict.fromkeys(("AskedTexts", "TextAsker", "is_async"), "asking"),
+    **dict.fromkeys(("Lint", "lint_files"), "lint"),
+    "render_files": "templates",
+}
 
 
 def __getattr__(name: str) -> Any:

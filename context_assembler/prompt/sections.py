@@ -1,6 +1,6 @@
 """`SystemPromptBuilder`: sections by priority → one prompt; what fits, and what an epoch began with."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -25,8 +25,9 @@ PRIORITIES: Final[Mapping[str, int]] = {
     "datetime": 100,
 }
 FROZEN: Final = "system.frozen"  # the rule of an entry whose edit waits
+_NEXT_REWRITE: Final = "the next rewrite point"
 UNTIL_REWRITE: Final = (
-    "it applies from the next rewrite point on: a cut, a compaction, another model, or refresh=True"
+    f"it applies from {_NEXT_REWRITE} on: a cut, a compaction, another model, or refresh=True"
 )
 
 # Whose text may instruct the model. The developer's own instruction files are the developer's.
@@ -131,6 +132,8 @@ class SystemPromptBuilder:
         sections: Iterable[PromptSection] = (),
         *,
         files: Iterable[BootstrapFile] = (),
+        system: str = "",
+        texts: Mapping[str, str] | None = None,
         session_system: Iterable[str] = (),
         skills_text: str = "",
         tools_summary: str = "",
@@ -144,6 +147,8 @@ class SystemPromptBuilder:
         Args:
             sections: The call's or the session's own, after those of the application.
             files: Instruction files; those without text have no section.
+            system: The text of the section `agent`, unless a file gives it.
+            texts: By name, what the `text_of` of sections returned.
             session_system: Texts of the system messages that the session begins with.
             additional: The call's own addition. In the prompt it would change the prefix from call
                 to call, so it goes after the history.
@@ -151,21 +156,32 @@ class SystemPromptBuilder:
             agent_id: Whose prompt it is, for `inherits`.
             count_text: Counts tokens, for `max_tokens`; without it no section is shortened.
         """
-        own = (*self._sections, *sections)
+        own = [
+            replace(one, content=(texts or {}).get(one.name, "")) if one.text_of else one
+            for one in (*self._sections, *sections)
+        ]
         _refuse_shared_names(own)
-        texts = {"session": "\n\n".join(session_system), "skills": skills_text}
-        texts |= {"tools": tools_summary, "additional": additional or "", "datetime": datetime_text}
-        given = [*self._of_files(files), *(self._standard(*one) for one in texts.items())]
+        standard = {"session": "\n\n".join(session_system), "skills": skills_text}
+        standard |= {
+            "tools": tools_summary,
+            "additional": additional or "",
+            "datetime": datetime_text,
+        }
+        given = [*self._of_files(files), *(self._standard(*one) for one in standard.items())]
         given = [(group, section) for group, section in given if section.content.strip()]
-        taken = {group for group, _ in given}
         entries, shown = list[ReportEntry](), list[_Candidate]()
+        if system.strip():
+            own.insert(0, PromptSection(name="agent", content=system))
+        taken = {group for group, _ in given}
         for section in own:
             if not section.content.strip():
                 entries.append(_entry(section, "dropped", "it is empty", "empty"))
             elif section.name in taken:
                 reason = "a file, the session or the call gives that section"
-                entries.append(_entry(section, "dropped", reason, "overridden"))
+                beside = replace(section, name=f"{section.name}:own")
+                entries.append(_entry(beside, "dropped", reason, "overridden"))
             else:
+                taken.add(section.name)
                 given.append((section.name, self._settled(section)))
         names = self.sections_of(agent_id)
         for group, section in given:
@@ -178,12 +194,12 @@ class SystemPromptBuilder:
             for group, most in self._max_tokens.items():
                 _cap(shown, group, most, count_text)
         shown.sort(key=lambda one: -one.section.priority)
-        system = [one for one in shown if _is_in_system(one.section)]
+        first = [one for one in shown if _is_in_system(one.section)]
         notes = [one for one in shown if not _is_in_system(one.section)]
         return BuiltPrompt(
-            sections=tuple(one.section for one in system if one.section.content),
+            sections=tuple(one.section for one in first if one.section.content),
             notes=tuple(replace(n.section, placement="note") for n in notes if n.section.content),
-            entries=(*(one.entry for one in (*system, *notes)), *entries),
+            entries=(*(one.entry for one in (*first, *notes)), *entries),
             separator=self.separator,
         )
 
@@ -415,6 +431,20 @@ class SentPrompt:
             elif new[key].content != self._sent[key].content:
                 named.append(f"{one.name} changed")
         return ", ".join(named) or "the order of its sections changed"
+
+    def keep(self, built: BuiltPrompt, names: Collection[str]) -> BuiltPrompt:
+        """Return the prompt with these sections as they were sent: what they say now is a note."""
+        sections, entries = list[PromptSection](), {entry.id: entry for entry in built.entries}
+        for one in built.sections:
+            _, whole = self._pieces.get(one.name, ("", ""))
+            sent = self._sent.get(one.name)
+            if one.name not in names or sent is None or whole == _digest(one.content):
+                sections.append(one)
+                continue
+            sections.append(replace(one, content=sent.content))
+            reason = f"Its text has changed; the new text is a note until {_NEXT_REWRITE}."
+            entries[one.name] = _entry(sections[-1], "kept", reason, "system.note")
+        return built._replace(sections=tuple(sections), entries=tuple(entries.values()))
 
     def hold(
         self, built: BuiltPrompt, files: Iterable[BootstrapFile], sent: BuiltPrompt

@@ -214,7 +214,7 @@ class SkillLister:
     def list_now(self) -> ListedSkills:
         """Return all skills, without an event loop."""
         ask = partial(self._answers.ask_now, keeps=True)
-        asked = (ask(one, partial(_taken, one)) for one in self.providers)
+        asked = (ask(one, one.list_now, partial(_taken, one)) for one in self.providers)
         return _joined(map(_noting, self.providers, asked))
 
     async def list(self) -> ListedSkills:

@@ -185,7 +185,11 @@ class ToolCollector:
 
     def _ask_now(self, source: Any, kind: str) -> _Answer:
         take, keeps = partial(_answer, source, kind), source in self.sources
-        return _noting(source, kind, *self._answers.ask_now(source, take, keeps=keeps))
+        return _noting(
+            source,
+            kind,
+            *self._answers.ask_now(source, partial(_list_now, source), take, keeps=keeps),
+        )
 
     async def _ask(self, source: Any, kind: str) -> _Answer:
         take, keeps = partial(_answer, source, kind), source in self.sources
@@ -371,3 +375,7 @@ class _Merging:
     def _leave_out(self, problem: InvalidToolError, source: str) -> None:
         self._report(problem.name, "dropped", "schema", problem.reason)
         self._warnings.append(f"{problem} (source: {source})")
+
+
+def _list_now(source: Any) -> Any:
+    return source.list_now()

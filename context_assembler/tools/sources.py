@@ -198,7 +198,7 @@ class LastAnswers(Generic[Answer]):
         self._kept: dict[int, tuple[Answer, datetime]] = {}
 
     def ask_now(
-        self, source: Any, take: Callable[[Any], Answer], *, keeps: bool
+        self, source: Any, lists: Callable[[], Any], take: Callable[[Any], Answer], *, keeps: bool
     ) -> tuple[Answer | None, str]:
         """Return the source's answer, or its last one, or `None`; and what happened if it failed.
 
@@ -207,7 +207,7 @@ class LastAnswers(Generic[Answer]):
             keeps: Whether the source will be asked again, so that its answer is worth keeping.
         """
         try:
-            return self._new(source, take(source.list_now()), keeps=keeps)
+            return self._new(source, take(lists()), keeps=keeps)
         except Exception as error:  # foreign code: the rest goes on
             return self._last(source, error)
 

@@ -1,0 +1,85 @@
+"""Texts of the prompt that the application's functions return for a session."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, NamedTuple
+
+from context_assembler.events import Session
+from context_assembler.ports import TextOf
+from context_assembler.report import ReportEntry
+from context_assembler.texts import clean_text
+from context_assembler.tools.sources import LastAnswers
+
+
+class AskedTexts(NamedTuple):
+    """By name what functions returned, and what went wrong; a text that is missing is in neither."""
+
+    texts: Mapping[str, str] = {}
+    entries: tuple[ReportEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class TextAsker:
+    """Asks functions of one session for texts; of one that fails, the last text still holds."""
+
+    def __init__(
+        self, session: Session, *, timeout_seconds: float, now: Callable[[], datetime]
+    ) -> None:
+        self._session, self._sources = session, dict[str, object]()
+        self._answers = LastAnswers[str](timeout_seconds=timeout_seconds, now=now)
+
+    def ask_now(self, functions: Mapping[str, TextOf]) -> AskedTexts:
+        """Return what plain functions say, without an event loop."""
+        return _joined(
+            {
+                name: self._answers.ask_now(
+                    self._source(name), partial(function, self._session), _read, keeps=True
+                )
+                for name, function in functions.items()
+            }
+        )
+
+    async def ask(self, functions: Mapping[str, TextOf]) -> AskedTexts:
+        """Return what functions say, asked all at once; plain ones are called in threads."""
+        import asyncio
+
+        async def call(function: TextOf) -> Any:
+            if is_async(function):
+                said: Any = function(self._session)
+            else:
+                said = await asyncio.to_thread(function, self._session)
+            return await said if isawaitable(said) else said
+
+        asked = (
+            self._answers.ask(self._source(name), partial(call, function), _read, keeps=True)
+            for name, function in functions.items()
+        )
+        return _joined(dict(zip(functions, await asyncio.gather(*asked), strict=True)))
+
+    def _source(self, name: str) -> object:
+        return self._sources.setdefault(name, object())
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling the function returns something that has to be awaited."""
+    return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
+
+
+def _read(said: Any) -> str:
+    if said is None or isinstance(said, str):
+        return clean_text(said or "").strip()
+    raise TypeError(f"it must return text, not {type(said).__name__}")
+
+
+def _joined(answers: Mapping[str, tuple[str | None, str]]) -> AskedTexts:
+    entries, warnings = list[ReportEntry](), list[str]()
+    for name, (text, happened) in answers.items():
+        if happened:
+            warnings.append(f"The text of {name!r} {happened}")
+        if text is None:
+            reason = f"the function that returns it {happened}"
+            entries.append(ReportEntry("section", name, "dropped", reason=reason, rule="failed"))
+    texts = {name: text for name, (text, _) in answers.items() if text is not None}
+    return AskedTexts(texts, tuple(entries), tuple(warnings))
