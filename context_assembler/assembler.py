@@ -462,8 +462,9 @@ class ContextAssembler:
         bootstrap: The folder of AGENT.md, SOUL.md and CONTEXT.md, or a loader.
         tools: Functions, literal specs of any provider, objects with `list_tools()`, lists of them.
         skills: Folders of skills, or providers of them.
-        memory: What `assemble(query=…)` recalls from: a store, its URL (`sqlite:memory.db`), several
-            of them, a mapping that names each, or a `MemoryAssembler`.
+        memory: What `assemble(query=…)` recalls from: a store, its URL (`sqlite:memory.db`), a
+            folder of Markdown (`notes/`), several of them, a mapping that names each, or a
+            `MemoryAssembler`.
         config: Settings; by default those of the environment and the configuration files.
         prompt_sections: The application's own sections of the system prompt.
         registry: What is known about models.

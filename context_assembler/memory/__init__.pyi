@@ -41,6 +41,7 @@ from context_assembler.memory.kinds import (
     ValueMetadata,
     kind,
 )
+from context_assembler.memory.notes import NotesFolder
 from context_assembler.memory.premortem import PremortemContext, PremortemLine
 from context_assembler.memory.records import (
     NO_FILTERS,
@@ -94,6 +95,7 @@ __all__ = [
     "MemoryStore",
     "Metadata",
     "MiniLmEmbedder",
+    "NotesFolder",
     "ObservationMetadata",
     "OpenAICompatibleEmbedder",
     "PatternMetadata",

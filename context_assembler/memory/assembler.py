@@ -14,6 +14,7 @@ from context_assembler.memory import format as shaping
 from context_assembler.memory import recall as asking
 from context_assembler.memory.format import FormattedContext, RankedMemories, check_count
 from context_assembler.memory.kinds import KINDS, check_kind
+from context_assembler.memory.notes import NotesFolder, open_source
 from context_assembler.memory.premortem import PremortemContext, fit_premortem, gather_lessons
 from context_assembler.memory.records import (
     NO_FILTERS,
@@ -30,7 +31,6 @@ from context_assembler.memory.records import (
 )
 from context_assembler.memory.score import RECALL_PRESETS, Recall, RecallSettings, rank_answers
 from context_assembler.memory.stack import TaskPath, TaskStack, cut_task_path, write_task_path
-from context_assembler.memory.stores import MemoryStore, open_memory
 from context_assembler.memory.words import Signals, read_signals
 from context_assembler.ports import RecalledNote, TokenCounter
 from context_assembler.texts import CountText, clean_text
@@ -75,8 +75,8 @@ class MemoryAssembler:
         print((await memory.assemble_context("What does Ana drink?")).markdown)
 
     Args:
-        sources: Where memories are: a store, its URL (`sqlite:memory.db`), several of both, or a
-            mapping that says what each is called.
+        sources: Where memories are: a store, its URL (`sqlite:memory.db`), a folder of Markdown
+            (`notes/`), several of these, or a mapping that says what each is called.
         preset: Settings for a kind of agent: see `RECALL_PRESETS`.
         settings: Instead of a preset's.
         embed: What finds a query's place among the vectors that the sources keep, and gives
@@ -103,10 +103,10 @@ class MemoryAssembler:
             raise errors.UnknownOptionError(preset, kind="preset", known=RECALL_PRESETS)
         self.settings = settings or RECALL_PRESETS[preset]
         self.sources: dict[str, MemorySource] = {}
-        self._own: list[MemoryStore] = []
+        self._own: list[Any] = []
         for name, given in _named(sources):
-            source = open_memory(given) if isinstance(given, str | Path) else given
-            self._own += [source] if isinstance(source, MemoryStore) and source is not given else []
+            source = open_source(given) if isinstance(given, str | Path) else given
+            self._own += [source] if source is not given else []
             free, number = name or source.name, 2
             while free in self.sources:
                 free, number = f"{name or source.name}-{number}", number + 1
@@ -165,6 +165,8 @@ class MemoryAssembler:
         finally:
             deadline.all_over.cancel()
         notes |= {answer.source: answer.reason for answer in answers if answer.reason}
+        folders = {name: one for name, one in sources.items() if isinstance(one, NotesFolder)}
+        notes |= {name: folder.note for name, folder in folders.items() if folder.note}
         return RankedMemories(recall, ranked, below, states, notes)
 
     async def recall_note(

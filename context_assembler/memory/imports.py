@@ -6,7 +6,6 @@ server (github.com/modelcontextprotocol/servers, src/memory/index.ts), and the f
 Claude Code's auto memory (code.claude.com/docs/en/memory).
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,6 +17,15 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from context_assembler.errors import AssemblyError, ConfigurationError, MemoryFormatError
 from context_assembler.events import Json, JsonObject, is_list, is_object, load_json
 from context_assembler.memory.kinds import MemoryKind, field_types
+from context_assembler.memory.notes import (
+    FRONT,
+    FRONT_FIELD,
+    MARKDOWN,
+    find_markdown,
+    is_refused,
+    read_markdown,
+    read_sections,
+)
 from context_assembler.memory.records import (
     OWN_FIELDS,
     MemoryRecord,
@@ -30,13 +38,6 @@ from context_assembler.texts import clean_text, read_file
 _MOST_UNREAD: Final = 10  # one row of so many
 _MOST_NEAR: Final = 3
 _MILLISECONDS: Final = 1e11  # a larger number of seconds would be after the year 5000
-_MARKDOWN: Final = (".md", ".markdown")
-_HEADING: Final = re.compile(r"#{1,6}\s+(\S.*)")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_FRONT: Final = re.compile(r"---[ \t]*\n(.{0,20000}?\n)---[ \t]*(?:\n|$)", re.DOTALL)
-_FIELD: Final = re.compile(
-    r"^\s*(name|description|type):[ \t]*(?:[>|]-?\n\s+)?(\S.*?)\s*$", re.MULTILINE
-)
 
 
 class UnreadRow(NamedTuple):
@@ -190,17 +191,20 @@ def _rows_of(content: bytes, name: str) -> Iterator[_Row]:
 def _pages(path: Path) -> Iterator[_Row]:
     """Yield the sections of the Markdown files below a folder, or of one of them."""
     inside = str(path.resolve()) if path.is_dir() else ""
-    for file in sorted(Path(inside).rglob("*")) if inside else [path]:
-        name = str(file.relative_to(inside)) if inside else file.name
-        is_hidden = bool(inside) and any(part.startswith(".") for part in Path(name).parts)
-        if is_hidden or file.suffix.lower() not in _MARKDOWN or file.is_dir():
-            continue
+    found = find_markdown(inside) if inside else [(path.name, "", None)]
+    for name, objection, _ in sorted(found, key=lambda one: Path(one[0]).parts):
+        file = Path(inside, name) if inside else path
+        text, odd = "", [objection]
         try:
-            text = read_file(file, inside=inside)[0].decode("utf-8-sig").replace("\r\n", "\n")
-        except (OSError, UnicodeDecodeError) as error:
-            if not inside and isinstance(error, OSError):
+            if not objection:
+                text, odd, _ = read_markdown(file, inside=inside)
+        except OSError as error:
+            if not inside:
                 raise
-            yield _Row("markdown", name, None, ValueError(f"it cannot be read ({error})"))
+            odd = [f"it cannot be read ({error.strerror or error})"]
+        if any(map(is_refused, odd)):
+            yield _Row("markdown", name, None, ValueError("; ".join(odd)))
+        if odd:
             continue
         seen = Counter[str]()
         for line, title, told, category in _sections(text):
@@ -216,25 +220,14 @@ def _sections(text: str) -> Iterator[tuple[int, str, str, str | None]]:
     A file with front matter is one memory.
     """
     # Read by lines: descriptions hold colons that YAML does not take.
-    found = _FRONT.match(text)
-    if found and (front := {key: one.strip("'\"") for key, one in _FIELD.findall(found[1])}):
+    found = FRONT.match(text)
+    if found and (front := {key: one.strip("'\"") for key, one in FRONT_FIELD.findall(found[1])}):
         about = (front.get("name"), front.get("description"), text[found.end() :].strip())
         yield 1, "", "\n\n".join(filter(None, about)), front.get("type")
         return
-    begun, title, lines, fence = 1, "", list[str](), ""
-    for number, line in enumerate((*text.split("\n"), "# end"), 1):
-        mark = _FENCE.match(line)
-        heading = None if fence else _HEADING.fullmatch(line)
-        if heading:
-            if any(one.strip() for one in lines):
-                yield begun, title, "\n".join((title, *lines)).strip(), None
-            begun, title, lines = number, re.sub(r"\s+#*\s*$", "", heading[1]), []
-        else:
-            lines.append(line)
-        if mark:
-            fence = "" if fence and line.strip().startswith(fence) else fence or mark[1]
-    if fence and any(one.strip() for one in lines[:-1]):
-        yield begun, title, "\n".join((title, *lines[:-1])).strip(), None
+    for one in read_sections(text):
+        if one.text.strip():
+            yield one.line, one.title, f"{one.title}\n{one.text}".strip(), None
 
 
 # ---- reading ----
@@ -260,7 +253,7 @@ def load_memories(
     """
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
-        is_markdown = path.is_dir() or path.suffix.lower() in _MARKDOWN
+        is_markdown = path.is_dir() or path.suffix.lower() in MARKDOWN
         try:
             rows = [*(_pages(path) if is_markdown else _rows_of(read_file(path)[0], path.name))]
         except OSError as error:
