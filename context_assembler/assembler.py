@@ -166,6 +166,10 @@ class _Draft:
             facade.fingerprints += 1
             self.key = CacheKey(head.session.id, "", self.agent_id, str(facade.fingerprints))
         recalled = (_memory_section(note.text),) if note.text else ()
+        names = self.options.recall_namespaces
+        whose = (
+            {} if names is None else {"recall_namespaces": [*names]}
+        )  # of its calls' tool as well
         said = models.lifecycle_warnings(self.limits, self.today)
         if said and not self.limits.is_assumed:
             said = [] if self.limits.id in _told else said
@@ -174,6 +178,7 @@ class _Draft:
             inputs._replace(
                 head=head,
                 factor=factor,
+                details={**inputs.details, **whose},
                 notes=(*recalled, *inputs.notes),
                 entries=(*inputs.entries, *note.entries),
                 warnings=(*said, *inputs.warnings, *note.warnings),
@@ -429,10 +434,7 @@ class _Draft:
         if lost and (before := self._sent_prompt()) is not None:  # what was sent still holds
             texts |= {one.name: one.content for one in before.sections if one.name in lost}
         given: Mapping[str, str | TextOf] = options.notes or {}
-        notes = {
-            name: texts.get(name, "") if callable(t) else t
-            for name, t in given.items()
-        }
+        notes = {name: texts.get(name, "") if callable(t) else t for name, t in given.items()}
         built = facade.builder.build(
             [PromptSection(name=n, content=t, placement="note") for n, t in notes.items()],
             files=files,
@@ -801,12 +803,16 @@ class ContextAssembler:
 
     def _show(self, draft: _Draft, listed: Any) -> Sequence[Any]:
         """Keep what the prompt has of skills; return the sources of the active ones' tools."""
+        options, own = draft.options, list[Any]()
+        if options.memory_tool:
+            given = {"form": options.memory_tool, "provider": draft.provider}
+            own = [self._memory_tool(options.recall_namespaces, **given)]
         if listed is None:
-            return ()
+            return own
         from context_assembler import prompt
         from context_assembler.tools.sources import open_skill_tools
 
-        options, settings = draft.options, self.config.prompt
+        settings = self.config.prompt
         if draft.listed != listed:
             reason = "skip_skills is set" if options.skip_skills else None
             if not settings.has_section("skills", agent_id=draft.agent_id):
@@ -822,7 +828,21 @@ class ContextAssembler:
                 mask=self.mask,
             )
             draft.listed, draft.shown = listed, shown
-        return open_skill_tools(draft.shown.with_tools if draft.shown else [])
+        return [*own, *open_skill_tools(draft.shown.with_tools if draft.shown else [])]
+
+    def _memory_tool(self, namespaces: Sequence[str] | None, **given: Any) -> Any:
+        """Return the tool `memory`, for a call that may recall of these namespaces alone."""
+        from context_assembler.memory.tool import MemoryTool
+
+        settings = self.config.memory
+        return MemoryTool(
+            self.memory,
+            namespaces=settings.namespaces if namespaces is None else namespaces,
+            max_tokens=settings.max_tokens,
+            limit=settings.limit,
+            context_types=settings.context_types or None,
+            **given,
+        )
 
     async def _recall_note(self, draft: _Draft) -> RecalledNote:
         options, settings = draft.options, self.config.memory
@@ -991,26 +1011,34 @@ class ContextAssembler:
             raise errors.InvalidParameterError("answer", first.id, rule=rule, remedy=remedy)
         sources = [*open_tool_sources(tools), *(self.tools.sources if self._has_tools else ())]
         async with self._running.setdefault(session_id, Lock()):  # what runs has no result yet
+            offered, namespaces = await self._offered_to(head, first.seq, tools)
+            if self._given_memory is not None:
+                own = self._memory_tool(namespaces)
+                offered = [replace(t, source=own.name) if own.answers(t) else t for t in offered]
+                sources.append(own)
             planned, left = plan_calls(
                 replies,
                 later=self.store.events(session_id, after_seq=first.seq),
-                offered=await self._offered_to(head, first.seq, tools),
+                offered=offered,
                 sources=sources,
                 approved=approved,
             )
             await run_planned(planned, seconds=timeout_seconds, keep=keep)
         return [*left, *asked]
 
-    async def _offered_to(self, head: SessionHead, seq: int, additional: Any) -> Sequence[ToolSpec]:
-        """Return the tools of the call that a reply answers; of no recorded one, those of now."""
+    async def _offered_to(
+        self, head: SessionHead, seq: int, additional: Any
+    ) -> tuple[Sequence[ToolSpec], Sequence[str] | None]:
+        """Return tools and namespaces of the call that a reply answers; of no recorded one, of now."""
         from context_assembler.tools.changes import SentTools
 
         rows = self.store.calls(head.session.id, after_seq=seq - 1)
         if rows and (sent := SentTools.read(self.store.text(rows[0].tools_hash) or "")) is not None:
-            return sent.offered
+            return sent.offered, rows[0].details.get("recall_namespaces")
         own, agent = head.session, self.config.agents.get(head.session.agent_id or "")
         settled = self.resolver.resolve({"model": "any"}, session=own.defaults, agent=agent)
-        return (await self.tools.collect(settled.options, additional=additional)).tools
+        found = await self.tools.collect(settled.options, additional=additional)
+        return found.tools, settled.options.recall_namespaces
 
     async def _begin(self, session: Session) -> None:
         """Create the session, unless it is there."""

@@ -180,7 +180,10 @@ class GivenOptions(TypedDict, total=False):
         permissions: Globs over tool permissions: only matching tools are offered.
         query: Text to recall memory for; what is found is a note.
         recall_tokens: Longest note of recalled memory, with its label and fence.
-        recall_namespaces: The only projects, or users, whose memories `query` may recall.
+        recall_namespaces: The only projects, or users, whose memories `query`, and the tool
+            `memory`, may recall.
+        memory_tool: Offer the tool `memory`: `search`, to search and read memories; `files`,
+            to keep the files of a folder of notes, for Claude as `memory_20250818`.
         cache: Prompt-cache policy of the payload.
         use_cache: Whether the assembly cache may answer.
         exact: Check the payload with the provider's own count, which asks its endpoint.
@@ -216,6 +219,7 @@ class GivenOptions(TypedDict, total=False):
     query: str | None
     recall_tokens: Annotated[int | None, _AtLeastOne]
     recall_namespaces: Sequence[str] | None
+    memory_tool: Literal["search", "files"] | None
     cache: CachePolicy | None
     use_cache: bool | None
     exact: bool | None

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -31,6 +32,7 @@ from context_assembler.memory.records import (
 )
 from context_assembler.memory.score import RECALL_PRESETS, Recall, RecallSettings, rank_answers
 from context_assembler.memory.stack import TaskPath, TaskStack, cut_task_path, write_task_path
+from context_assembler.memory.stores import MemoryStore
 from context_assembler.memory.words import Signals, read_signals
 from context_assembler.ports import RecalledNote, TokenCounter
 from context_assembler.texts import CountText, clean_text
@@ -337,6 +339,24 @@ class MemoryAssembler:
             for at, vector in zip(bare, vectors, strict=True):
                 listed[at] = replace(listed[at], vector=vector)
         return list(await store.remember(listed))
+
+    async def get(self, memory_id: str, *, filters: MemoryFilters = NO_FILTERS) -> MemoryRecord:
+        """Return the whole record of that id, as it may be shown, from the first source that has it.
+
+        Raises:
+            UnknownMemoryError: No source has it, or the filters do not admit it.
+            InvalidParameterError: There are several, each of another namespace.
+        """
+        for name, source in self._asked().items():
+            is_ours = isinstance(self.sources[name], MemoryStore | NotesFolder)
+            options: Any = {"filters": filters} if is_ours else {}
+            if not hasattr(source, "get"):
+                continue
+            with suppress(errors.UnknownMemoryError):
+                record: MemoryRecord = await source.get(memory_id, **options)
+                if filters.admit(record, unsaid=True):
+                    return shaping.show(record, self._clean, len(record.text))
+        raise errors.UnknownMemoryError(memory_id)
 
     async def forget(
         self, memory_ids: str | Iterable[str], *, filters: MemoryFilters = NO_FILTERS

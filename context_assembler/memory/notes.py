@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -164,7 +164,7 @@ class NotesFolder:
     ) -> None:
         self.folder = Path(folder).expanduser().resolve()
         self.name, self.namespace = name or self.folder.name or "notes", namespace
-        self.left_out: Mapping[str, str] = {}
+        self.masks_secrets, self.left_out = masks_secrets, dict[str, str]()
         self.lock = Lock()  # of whoever writes files
         self._store: MemoryStore = open_memory("memory:", masks_secrets=masks_secrets)
         self._files: dict[str, _File] = {}

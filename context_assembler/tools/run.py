@@ -36,7 +36,7 @@ def plan_calls(
     Args:
         later: What was stored since; a call that has a result there is neither.
         offered: The tools that the model could call.
-        sources: Where they come from; functions and MCP servers are run.
+        sources: Where they come from; functions are run, and what has `call_tool`.
         approved: Ids of calls whose tools need approval.
     """
     specs, by_source = {tool.name: tool for tool in offered}, dict[str, list[Any]]()
@@ -77,7 +77,7 @@ def _work_of(
     given = call.arguments or read_object_text(call.arguments_json or "{}")[0] or {}
     # Of two functions with one name the first source's has it; the other one was renamed.
     for source in reversed(sources) if spec.own_name else sources:
-        if getattr(source, "kind", "") == "mcp":
+        if hasattr(source, "call_tool"):
             return partial(source.call_tool, spec, given, call_id=call.call_id)
         for entry in source.entries if isinstance(source, ListedTools) else ():
             is_function = callable(entry) and not isinstance(entry, type)
