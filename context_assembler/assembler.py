@@ -48,7 +48,13 @@ _NO_MEMORY: Final = "query was given, but no memory is configured to recall from
 _NEAR_SHARE: Final = 2 / 3  # of a step: a cut is near if less than this is free
 _APPROVAL: Final = "mcp_approval_request"
 _told: set[str] = set()  # models whose retirement this process was told of
-_CUT_OPTIONS: Final = ("window_turns", "cache_stable", "on_overflow")
+_CUT_OPTIONS: Final = (
+    "window_turns",
+    "keep_last_messages",
+    "keep_last_turns",
+    "cache_stable",
+    "on_overflow",
+)
 
 
 class _Known:
@@ -550,7 +556,7 @@ class ContextAssembler:
         self.fingerprints = 0
         self._watch: Any = None
 
-    def functions_of(self, options: Any) -> dict[str, TextOf]:
+    def functions_of(self, options: Any) -> dict[str, Any]:
         """Return by name what has to be asked for the texts of a call."""
         given: dict[str, Any] = {"agent": options.system, **(options.notes or {})}
         given |= {one.name: one.text_of for one in self._sections if one.text_of is not None}

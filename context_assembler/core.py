@@ -86,6 +86,9 @@ _WAIT: Final = ReportEntry(
 )
 
 
+_SOON: Final = "Older messages will be left out soon: note what is still needed of them."
+
+
 class Inputs(NamedTuple):
     """What one call is made from, besides the session's events.
 
@@ -735,17 +738,31 @@ class _Live:
             )
         cut = self.plan.cut()
         if cut is not None and inputs.notes:
-            kept = [
-                timeline.note_at(line)
-                for line in timeline.note_lines
-                if any(first <= line < end for first, end in cut.kept)
-            ]
-            if missed := fresh_notes(inputs.notes, (*inputs.said, *kept)):
-                history.shrink(timeline.settled)
-                timeline.insert_notes(missed)
-                self._hand_over(len(timeline.kinds))
-                cut = self.plan.cut()
+            cut = self._noted(cut, inputs.notes, inputs.said)
+        share, fixed = inputs.truncation.note_above_share, sum(row.tokens for row in self.fixed)
+        if share is not None and not timeline.is_pending:
+            used = history.ends[-1] if cut is None else cut.tokens
+            if used + fixed > share * (room + fixed):
+                text = f"More than {share:.0%} of the context window is used."
+                note = PromptSection(name="window", content=f"{text} {_SOON}", placement="note")
+                cut = self._noted(cut, [note])
         return cut
+
+    def _noted(
+        self, cut: Cut | None, notes: Sequence[PromptSection], said: Iterable[tuple[str, str]] = ()
+    ) -> Cut | None:
+        """Send the notes that nothing shows of what is kept; return the cut then."""
+        timeline, lines = self.timeline, self.timeline.note_lines
+        if cut is not None:
+            spans = cut.kept
+            lines = [at for at in lines if any(first <= at < end for first, end in spans)]
+        missed = fresh_notes(notes, (*said, *map(timeline.note_at, lines)))
+        if not missed or self.plan is None:
+            return cut
+        self.history.shrink(timeline.settled)
+        timeline.insert_notes(missed)
+        self._hand_over(len(timeline.kinds))
+        return self.plan.cut()
 
     def _hand_over(self, end: int) -> None:
         timeline, first = self.timeline, len(self.history)
@@ -878,7 +895,7 @@ class _Call:
         self.session_id, self.incarnation = live.session_id, live.incarnation
         self.last_seq, self.cut_id = inputs.head.last_seq, cut.id if cut is not None else 0
         self.model_id, self.agent_id = inputs.limits.id, inputs.head.session.agent_id
-        self.strategy: str = inputs.truncation.strategy
+        self.strategy: str = live.plan.name if live.plan is not None else ""
         self.active_skills = inputs.active_skills
         self.skill_allowed_tools = inputs.skill_allowed_tools
         self._turns, self._count = live.turns, len(live.turns)

@@ -34,7 +34,7 @@ from context_assembler import errors
 from context_assembler.errors import Bounds, ConfigurationError, InvalidParameterError
 from context_assembler.events import Json, JsonObject, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
-from context_assembler.ports import TextOf, ToolChoice, ToolSpec
+from context_assembler.ports import OwnStrategy, TextOf, ToolChoice, ToolSpec
 from context_assembler.texts import read_file
 
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
@@ -115,6 +115,12 @@ def _read_notes(name: str, value: Any) -> dict[str, Any]:
     raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
 
 
+def _read_strategy(name: str, value: Any) -> Any:
+    if not callable(value) and value not in get_args(StrategyName):
+        raise errors.UnknownOptionError(value, kind=name, known=get_args(StrategyName))
+    return value
+
+
 def _read_time_zone(name: str, value: Json) -> str:
     from zoneinfo import ZoneInfo
 
@@ -165,8 +171,11 @@ class GivenOptions(TypedDict, total=False):
         max_context_tokens: Upper bound for the whole input, below the model's own.
         reserve_tokens: Tokens kept free for the reply, `max_tokens` by default; if
             `max_context_tokens` is given as well, they are taken from it.
-        truncation_strategy: How a history that does not fit is cut.
+        truncation_strategy: How a history that does not fit is cut: a name, or a function
+            (`OwnStrategy`).
         window_turns: Newest turns that `sliding` keeps.
+        keep_last_messages: Newest messages that a cut keeps, if they fit.
+        keep_last_turns: Newest turns that a cut keeps, if they fit.
         cache_stable: Whether cuts happen at checkpoints only, so that the prompt cache is
             hit.
         on_overflow: `error` may shorten everything that stays except the user's last
@@ -207,8 +216,10 @@ class GivenOptions(TypedDict, total=False):
     tool_choice: Annotated[Any, _read_tool_choice]
     max_context_tokens: Annotated[int | None, _AtLeastOne]
     reserve_tokens: Annotated[int | None, _NotNegative]
-    truncation_strategy: StrategyName | None
+    truncation_strategy: Annotated[StrategyName | OwnStrategy | None, _read_strategy]
     window_turns: Annotated[int | None, _AtLeastOne]
+    keep_last_messages: Annotated[int | None, _AtLeastOne]
+    keep_last_turns: Annotated[int | None, _AtLeastOne]
     cache_stable: bool | None
     on_overflow: OverflowPolicy | None
     skip_skills: bool | None
@@ -584,8 +595,12 @@ class TruncationSettings(Settings):
     """How a history is made to fit.
 
     Attributes:
-        strategy: How messages are left out.
+        strategy: How messages are left out: a name, or a function (`OwnStrategy`).
         window_turns: Newest turns that `sliding` keeps.
+        keep_last_messages: Newest messages that a cut keeps, if they fit.
+        keep_last_turns: Newest turns that a cut keeps, if they fit.
+        note_above_share: Share of the input budget from which on a note says that the
+            window is nearly full; no note by default.
         cache_stable: Whether cuts happen at checkpoints only.
         step_share: What a rewrite frees, as a share of the room for history.
         opening_share: What `smart` keeps after the task, as a share of the room, so that
@@ -598,8 +613,11 @@ class TruncationSettings(Settings):
         max_image_side_px: Longer side of an image that is sent.
     """
 
-    strategy: StrategyName = "smart"
+    strategy: Annotated[StrategyName | OwnStrategy, _read_strategy] = "smart"
     window_turns: Annotated[int, _AtLeastOne] = 20
+    keep_last_messages: Annotated[int | None, _AtLeastOne] = None
+    keep_last_turns: Annotated[int | None, _AtLeastOne] = None
+    note_above_share: Annotated[float | None, _Share] = None
     cache_stable: bool = True
     step_share: Annotated[float, Bounds(least=0.001, most=1)] = 1 / 3
     opening_share: Annotated[float, Bounds(least=0, most=0.999)] = 0.3

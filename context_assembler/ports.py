@@ -5,7 +5,7 @@ and return.
 """
 
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -313,6 +313,31 @@ class SessionStore(EventSource, Protocol):
     async def close(self) -> None:
         """Close files and connections."""
         ...
+
+
+class HistoryColumns(NamedTuple):
+    """What a strategy of your own decides on, by line: a line is an event, or what stands between.
+
+    Attributes:
+        kinds: `user`, `assistant`, `tool_call`, `tool_result`, `compaction`, `system` or `note`.
+        tokens: As the line is sent whole.
+        parts: Reads the JSON parts of a line: its text, its calls. This is slow; do not change them.
+    """
+
+    kinds: Sequence[str]
+    tokens: Sequence[int]
+    parts: Callable[[int], Sequence[JsonObject]]
+
+
+OwnStrategy: TypeAlias = Callable[[Sequence[range], HistoryColumns, int], Iterable[int]]
+"""Chooses what is kept of a history that does not fit: `(groups, columns, budget_tokens)` → indices.
+
+A group is the lines of one exchange: a reply with its calls and their results, or any other message. It
+is kept or dropped as a whole. The newest group, the last message of the user, pinned messages and the
+latest summary are kept in any case, and count towards the budget. Of the groups chosen the oldest go
+if all of them together do not fit. The function must depend on its arguments alone: it is asked again in
+another process, and has to choose the same.
+"""
 
 
 class TokenFamily(Protocol):

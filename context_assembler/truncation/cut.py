@@ -10,6 +10,7 @@ exchange that they follow. A *boundary* `b` lies right before exchange `b`.
 """
 
 from array import array
+from binascii import crc32
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, compress
@@ -17,8 +18,10 @@ from operator import gt, not_
 from typing import Final, NamedTuple
 
 from context_assembler import events
+from context_assembler.errors import InvalidParameterError
 from context_assembler.events import ASSISTANT, COMPACTION, KIND_MASK, NOTE, USER, JsonObject
 from context_assembler.options import TruncationSettings
+from context_assembler.ports import HistoryColumns
 from context_assembler.report import Decision, ReportEntry
 from context_assembler.truncation import shorten
 from context_assembler.truncation.shorten import Floor, Lines, Piece, Shortened, Shortening
@@ -29,6 +32,7 @@ _MOST_OF_FREE_SHARE: Final = 0.9  # what a cut frees if the last exchange leaves
 _SPARE_PARTS: Final = (32, 16, 8, 4)  # of the room, if a cut takes more than it should
 _LEAST_OPENING: Final = 4  # exchanges
 _MANY_MESSAGES: Final = 9_999_999
+_KIND_NAMES: Final = (*events.EVENT_TYPES, "note", "user")
 _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
 _OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
@@ -187,6 +191,7 @@ class Strategy(NamedTuple):
     has_window: bool = False
 
 
+_OWN: Final = Strategy(marks=True)  # one that is a function of the caller's
 TRUNCATIONS: Final = {
     "smart": Strategy(keeps_opening=True, shortens=True, marks=True),
     "simple": Strategy(),
@@ -312,7 +317,10 @@ class Plan:
         stubs: dict[int, Shortened] | None = None,
     ) -> None:
         self.history, self.lines, self.room = history, lines, room_tokens
-        self.settings, self.strategy = settings, TRUNCATIONS[settings.strategy]
+        self.settings, strategy = settings, settings.strategy
+        self.own = None if isinstance(strategy, str) else strategy
+        self.name: str = strategy if isinstance(strategy, str) else "own"
+        self.strategy = TRUNCATIONS.get(self.name, _OWN)
         self.stubs = {} if stubs is None else stubs
         self.step = self.marker_tokens = self._stub_left = 0
         self.task: int | None = None
@@ -407,13 +415,60 @@ class Plan:
             if view is not self.whole and not cutter.leaves_a_step:
                 view = self.whole
                 cutter = _Cutter(view, cutter.count, room)
-            place = cutter.stepped(len(found) + 1)
+            if self.own is not None:
+                chosen, place = self._chosen(cutter.count, room)
+                cutter = _Cutter(chosen, cutter.count, room, keeps=False)
+            else:
+                place = cutter.stepped(len(found) + 1)
+            if place is None and cutter.keeps:
+                cutter = _Cutter(view, cutter.count, room, keeps=False)
+                place = cutter.stepped(len(found) + 1)
             if place is None and room == self.room and not self.strategy.has_window:
                 place = self._shortening(cutter)
             if place is not None:
                 freed = cutter.freed(place)
                 place = place._replace(is_checkpoint=True)
-            found.append(_Checkpoint(cutter.count, ends[cutter.count], place, view, freed))
+            end = ends[cutter.count]
+            found.append(_Checkpoint(cutter.count, end, place, cutter.view, freed))
+
+    def _chosen(
+        self, count: int, room: int, *, frees: bool = True
+    ) -> tuple["_View", _Place | None]:
+        """Return what the caller's strategy keeps of the first exchanges, and the anchors.
+
+        A step is free then, if `frees` and as far as there are exchanges that may go.
+        """
+        assert self.own is not None
+        history, anchors, last = self.history, self.whole.anchor_set, count - 1
+        budget = max(0, room - self.step * frees)
+        groups = [range(history.starts[n], history.first_line(n + 1)) for n in range(count)]
+        kinds = [_KIND_NAMES[kind & KIND_MASK] for kind in history.kinds[: groups[-1].stop]]
+        columns = HistoryColumns(kinds, history.tokens[: len(kinds)], self.lines.parts)
+        chosen, newest = {*self.own(groups, columns, budget)}, range(self.newest(count), last)
+        if unknown := chosen.difference(range(count)):
+            rule = f"must return indices of its {count} groups, from 0"
+            remedy = "Return positions in `groups`."
+            raise InvalidParameterError(
+                "truncation_strategy", min(unknown), rule=rule, remedy=remedy
+            )
+        used = history.ends[count] - _View(self, anchors).dropped(last) + self.marker_tokens
+        kept = {*anchors}
+        for number in (*reversed(newest), *sorted(chosen.difference(newest), reverse=True)):
+            size = history.size(number)
+            if number not in kept and number < last and used + size <= budget:
+                kept.add(number)
+                used += size
+        return _View(self, kept), _Place(last, last) if used <= room else None
+
+    def newest(self, count: int) -> int:
+        """Return the boundary behind what a cut may drop of so many exchanges."""
+        history, last = self.history, count - 1
+        messages, turns = self.settings.keep_last_messages, self.settings.keep_last_turns
+        if messages:
+            last = min(last, bisect_right(history.heads, history.heads[count] - messages) - 1)
+        if turns and (place := bisect_left(history.users, count)):
+            last = min(last, history.users[max(0, place - turns)])
+        return max(0, last)
 
     def _shortening(self, cutter: "_Cutter") -> _Place | None:
         """Return the cut that shortens the last exchange as well, and leaves what it can of a step.
@@ -433,7 +488,12 @@ class Plan:
 
     def _fit(self, checkpoint: _Checkpoint) -> _Done:
         found, last = self._at_checkpoint(checkpoint), self.history.count - 1
-        if not self.settings.cache_stable:
+        if self.own is not None and not self.settings.cache_stable:
+            view, chosen = self._chosen(last + 1, self.room, frees=False)
+            found = (chosen and self._fitting(view, chosen)) or found
+            if found is not None:
+                found = found._replace(place=found.place._replace(is_checkpoint=False))
+        elif not self.settings.cache_stable:
             views = dict.fromkeys((self.opened, self.whole))
             fuller = [one for view in views if (one := self._fullest(view, found)) is not None]
             found = max(fuller, key=lambda done: done.kept_tokens, default=None)
@@ -565,7 +625,7 @@ class Plan:
             left_out=left_out,
             tokens=done.tokens,
             window=history.starts[self._window_from] if self._window_from else 0,
-            strategy=self.settings.strategy,
+            strategy=self.name,
         )
 
     def _id(self, view: "_View", place: _Place) -> int:
@@ -577,6 +637,8 @@ class Plan:
             kind += group + 1
         else:
             number, kind = place.whole, kind + (not place.is_checkpoint)
+            if self.own is not None:
+                number = crc32(repr(view.anchors).encode()) % (1 << _INDEX_BITS)
         number = (((kind << _INDEX_BITS) + number) << _INDEX_BITS) + place.kept
         return number if view is self.opened or place.stage is not None else -number
 
@@ -610,7 +672,7 @@ class Plan:
             ]
             if any(part is not old for part, old in zip(parts, whole, strict=True)):
                 tokens = lines.count(history.kinds[line], parts, line)
-                stub = Shortened(parts, tokens, f"{self.settings.strategy}.shorten", _STUB_REASON)
+                stub = Shortened(parts, tokens, f"{self.name}.shorten", _STUB_REASON)
             self.stubs[line] = stub
         return self.stubs[line]
 
@@ -700,13 +762,18 @@ class _View:
 
 
 class _Cutter:
-    """Cuts a view that ends behind its first `count` exchanges, and never the last of these."""
+    """Cuts a view that ends behind its first `count` exchanges, and never the newest of these.
 
-    def __init__(self, view: _View, count: int, room: int) -> None:
+    That is the last one; and those that the settings keep, if `keeps`.
+    """
+
+    def __init__(self, view: _View, count: int, room: int, *, keeps: bool = True) -> None:
         self.view, self.count, self.step = view, count, view.plan.step
+        self.last = view.plan.newest(count) if keeps else count - 1  # nothing behind it goes
+        self.keeps = self.last < count - 1
         self.excess = view.history.ends[count] - room  # what has to go
-        # What can be free besides anchors, the user's last message and the last exchange.
-        self.free = self._freed(count - 1)(count - 1) - self.excess
+        # What can be free besides anchors, the user's last message and the newest exchanges.
+        self.free = self._freed(self.last)(self.last) - self.excess
 
     @property
     def leaves_a_step(self) -> bool:
@@ -744,7 +811,7 @@ class _Cutter:
 
     def exact(self) -> _Place | None:
         """Return the cut that frees what has to go, and leaves stubs of a step at the most."""
-        last, ahead = self.count - 1, self.step
+        last, ahead = self.last, self.step
         while ahead:
             boundaries = range(self.count + 1)
             boundary = bisect_right(boundaries, self.excess + ahead, key=self.view.loose) - 1
@@ -762,7 +829,7 @@ class _Cutter:
 
     def _freeing_half(self, wanted: int) -> _Place | None:
         """Return the cut that frees so much; half of what it leaves stays whole, or the last exchange."""
-        loose, last = self.view.loose, self.count - 1
+        loose, last = self.view.loose, self.last
         total = loose(self.count)
         whole = max((total - wanted) // 2, total - loose(last))
         return self._freeing(wanted, bisect_left(range(last), total - whole, key=loose))
@@ -772,7 +839,7 @@ class _Cutter:
         savings, shortens = self.view.savings, self.view.plan.strategy.shortens
         if shortens and savings(whole) >= wanted:
             return _Place(0, bisect_left(range(whole), wanted, key=savings))
-        last, whole = self.count - 1, whole if shortens else 0
+        last, whole = self.last, whole if shortens else 0
         freed = self._freed(whole)
         if last == 0 or freed(last) < wanted:
             return None

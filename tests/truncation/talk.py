@@ -9,8 +9,8 @@ from hypothesis.strategies import SearchStrategy
 
 from context_assembler.events import Body, JsonObject
 from context_assembler.options import TruncationSettings
-from context_assembler.ports import Turn
-from context_assembler.truncation import Truncation, Truncator
+from context_assembler.ports import HistoryColumns, Turn
+from context_assembler.truncation import TRUNCATIONS, Truncation, Truncator
 
 
 class FramedCounter:
@@ -42,6 +42,27 @@ class FramedCounter:
 
 
 COUNTER: Final = FramedCounter()
+
+
+def every_second(
+    groups: Sequence[range], columns: HistoryColumns, budget_tokens: int
+) -> Sequence[int]:
+    """Choose every second exchange, by an own strategy that looks at everything it is given."""
+    assert groups[-1].stop == len(columns.kinds) == len(columns.tokens)
+    assert budget_tokens >= 0
+    assert all(columns.parts(line) is not None for line in groups[0])
+    return range(0, len(groups), 2)
+
+
+def everything(groups: Sequence[range], *_: Any) -> Sequence[int]:
+    return range(len(groups))
+
+
+def nothing(*_: Any) -> Sequence[int]:
+    return []
+
+
+STRATEGIES: Final[list[Any]] = [*TRUNCATIONS, every_second, everything, nothing]
 
 
 def words(count: int) -> str:

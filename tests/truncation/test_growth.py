@@ -27,7 +27,6 @@ from context_assembler.options import TruncationSettings
 from context_assembler.ports import Turn
 from context_assembler.truncation import (
     SYNTHETIC,
-    TRUNCATIONS,
     Cut,
     History,
     Plan,
@@ -38,6 +37,7 @@ from context_assembler.truncation import (
 )
 from tests.truncation.talk import (
     COUNTER,
+    STRATEGIES,
     FramedCounter,
     assistant,
     call,
@@ -249,7 +249,9 @@ KINDS = (
 columns = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(5, 300)), min_size=1, max_size=40)
 plans = st.fixed_dictionaries(
     {
-        "strategy": st.sampled_from(list(TRUNCATIONS)),
+        "strategy": st.sampled_from(STRATEGIES),
+        "keep_last_messages": st.sampled_from([None, None, 1, 3, 100]),
+        "keep_last_turns": st.sampled_from([None, None, 1, 2]),
         "cache_stable": st.booleans(),
         "stub_tokens": st.sampled_from([1, 30, 100]),
         "window_turns": st.integers(1, 4),
@@ -391,7 +393,7 @@ class Tally(FramedCounter):
         return super().count_event(kind, body) + 50 * frames
 
 
-@pytest.mark.parametrize("strategy", TRUNCATIONS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("room_tokens", [2_000, 4_500, 9_000, 12_000])
 @pytest.mark.parametrize(("arguments", "results"), [(2, 400), (200, 400), (200, 10)])
 def test_many_calls_at_once_are_shortened_in_bounded_work(
@@ -412,7 +414,7 @@ def test_many_calls_at_once_are_shortened_in_bounded_work(
     assert counter.counts <= 20 * (len(calls) + len(answers))
 
 
-@given(talk=conversations, percent=st.integers(1, 100), strategy=st.sampled_from(list(TRUNCATIONS)))
+@given(talk=conversations, percent=st.integers(1, 100), strategy=st.sampled_from(STRATEGIES))
 @settings(max_examples=40)
 def test_what_is_left_fits_starts_with_the_user_and_is_paired(
     talk: list[Turn], percent: int, strategy: Any
