@@ -1155,9 +1155,9 @@ class ContextAssembler:
             clock=lambda: self.now().timestamp(),
         )
 
-    async def remember(self, records: Any) -> list[Any]:
+    async def remember(self, records: Any, *, facts_of: Any = None) -> list[Any]:
         """Keep records, or texts, in memory, as `MemoryAssembler.remember` does."""
-        return await self.memory.remember(records)
+        return await self.memory.remember(records, facts_of=facts_of)
 
     async def recall(
         self,

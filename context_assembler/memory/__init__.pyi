@@ -1,4 +1,4 @@
-from context_assembler.memory.assembler import MemoryAssembler, RecallOptions
+from context_assembler.memory.assembler import Learned, MemoryAssembler, RecallOptions
 from context_assembler.memory.embeddings import (
     EMBEDDERS,
     BundledEmbedder,
@@ -84,6 +84,7 @@ __all__ = [
     "FormattedContext",
     "Grade",
     "KindSpec",
+    "Learned",
     "LearningMetadata",
     "LoadedMemories",
     "MemoryAssembler",

@@ -2,19 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from inspect import isawaitable
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from context_assembler import errors
+from context_assembler.events import SessionEvent
 from context_assembler.memory import format as shaping
 from context_assembler.memory import recall as asking
 from context_assembler.memory.format import FormattedContext, RankedMemories, check_count
-from context_assembler.memory.kinds import KINDS, check_kind
+from context_assembler.memory.kinds import KINDS, EventMetadata, check_kind
 from context_assembler.memory.notes import NotesFolder, open_source
 from context_assembler.memory.premortem import PremortemContext, fit_premortem, gather_lessons
 from context_assembler.memory.records import (
@@ -42,11 +44,25 @@ _LIMIT: Final = 20
 _BUDGET: Final = 2_000
 MAX_LIMIT: Final = 10_000
 _LESSONS: Final = 1_000
+_AUTHORS: Final = {"user": "User", "assistant": "Assistant"}
+_NOT_SAID: Final = ("compaction", "system")
+_OF_TURN: Final = ("namespace", "session_id", "created_at")
 _BLANK: Final = ("must say something", "Pass a word or more.")
 
 OneSource: TypeAlias = str | Path | MemorySource
 SomeSources: TypeAlias = OneSource | Iterable[OneSource] | Mapping[str, OneSource]
 Memorable: TypeAlias = MemoryRecord | str | Iterable[MemoryRecord | str]
+
+
+Extract: TypeAlias = Callable[[MemoryRecord], Any]
+
+
+class Learned(NamedTuple):
+    """What came of one turn: the ids of its record and of its facts, and what went wrong."""
+
+    turn_id: str
+    fact_ids: tuple[str, ...] = ()
+    problem: str | None = None
 
 
 class RecallOptions(TypedDict, total=False):
@@ -85,6 +101,9 @@ class MemoryAssembler:
             remembered records theirs.
         counter: What `max_tokens` is counted with; by default exactly, with OpenAI's o200k.
         masks_secrets: Whether secrets in records are masked before they are shown.
+        extract: Reads facts in a turn, for `learn_from` alone: plain or async, a model or not. It
+            gets the turn as a record without secrets, and returns texts or records.
+        extract_seconds: How long it has for one turn.
         clock: Seconds since 1970: what is recent, and what relative times are counted from.
         sleep: Returns after so many seconds; sources have no longer to answer.
     """
@@ -98,6 +117,8 @@ class MemoryAssembler:
         embed: Embed | None = None,
         counter: TokenCounter | None = None,
         masks_secrets: bool = True,
+        extract: Extract | None = None,
+        extract_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
         sleep: asking.Sleep = asyncio.sleep,
     ) -> None:
@@ -119,6 +140,7 @@ class MemoryAssembler:
         )
         self._clean = masked if masks_secrets else clean_text
         self._clock, self._sleep = clock, sleep
+        self._extract, self._extract_seconds = extract, extract_seconds
 
     async def assemble_context(
         self, query: str = "", *, max_tokens: int = _BUDGET, **options: Unpack[RecallOptions]
@@ -315,14 +337,20 @@ class MemoryAssembler:
         smaller = await packing.compress(context, summarizer)
         return task.above(smaller, target_tokens, self._count) if task else smaller
 
-    async def remember(self, records: Memorable) -> list[Remembered]:
+    async def remember(
+        self, records: Memorable, *, facts_of: MemoryRecord | str | None = None
+    ) -> list[Remembered]:
         """Keep records, or texts, in the first source that keeps any; return what became of each.
 
         A record without a vector gets one if there is a model; the model sees no secret.
 
+        Args:
+            facts_of: The turn that all of them were read from, or its id: their `parent_id`. What
+                they leave open of namespace, session and time is the turn's.
+
         Raises:
             ConfigurationError: No source keeps records.
-            InvalidParameterError: The text of one says nothing.
+            InvalidParameterError: The text of one says nothing, or the turn has no id of its own.
             EmbeddingError: The model that is to place them cannot be used; nothing is kept.
             StoreError: The store cannot keep them.
         """
@@ -332,6 +360,13 @@ class MemoryAssembler:
         for at, record in enumerate(listed):
             if not says_something(record):
                 refuse(f"the text of [{at}]", record.text, *_BLANK)
+        if isinstance(facts_of, str):
+            source = MemoryRecord(text="", id=facts_of)
+            with suppress(errors.UnknownMemoryError):  # an event that is not a memory, say
+                source = await self.get(facts_of)
+            facts_of = source
+        if facts_of is not None:
+            listed = [_fact_of(facts_of, fact) for fact in listed]
         if self._embed is not None:
             bare = [at for at, record in enumerate(listed) if record.vector is None]
             texts = [self._clean(listed[at].text) for at in bare]
@@ -339,6 +374,52 @@ class MemoryAssembler:
             for at, vector in zip(bare, vectors, strict=True):
                 listed[at] = replace(listed[at], vector=vector)
         return list(await store.remember(listed))
+
+    async def learn_from(
+        self, session_id: str, events: Iterable[SessionEvent], *, namespace: str = ""
+    ) -> list[Learned]:
+        """Keep the finished turns of a session, and the facts that `extract` reads in each.
+
+        Nothing calls this by itself: call it after `record`, or with what is about to be summarised.
+        A turn is kept as one record of the kind `events`, together with its facts, or not at all; one
+        that is there already is not read again, also in another process.
+
+        Args:
+            events: Of the session, oldest first; those after its last finished turn wait.
+
+        Returns:
+            What came of each turn that was not known, in order; a failure is a `problem` of its turn.
+
+        Raises:
+            ConfigurationError: There is no `extract`, or no source keeps records.
+        """
+        extract, learned, own = (
+            self._extract,
+            list[Learned](),
+            MemoryFilters(namespaces=[namespace]),
+        )
+        if extract is None:
+            remedy = "Pass MemoryAssembler(…, extract=…)."
+            raise errors.ConfigurationError("No function reads facts in turns.", remedy=remedy)
+        assert self._stores()
+        for turn in _turns_of(session_id, events, namespace):
+            try:
+                with suppress(errors.UnknownMemoryError):
+                    await self.get(turn.id, filters=own)
+                    continue
+                async with asyncio.timeout(self._extract_seconds):
+                    shown = shaping.show(turn, self._clean, len(turn.text))
+                    found = await asyncio.to_thread(extract, shown)
+                    found = await found if isawaitable(found) else found
+                is_one = isinstance(found, str | MemoryRecord)
+                facts: list[Any] = [found] if is_one else [*(found or ())]
+                facts = [MemoryRecord(text=one) if isinstance(one, str) else one for one in facts]
+                kept = [turn, *(_fact_of(turn, one) for one in facts if says_something(one))]
+                done = await self.remember(kept)
+                learned.append(Learned(turn.id, tuple(one.id for one in done[1:])))
+            except Exception as error:  # foreign code: the other turns go on
+                learned.append(Learned(turn.id, problem=asking.problem_of(error)))
+        return learned
 
     async def get(self, memory_id: str, *, filters: MemoryFilters = NO_FILTERS) -> MemoryRecord:
         """Return the whole record of that id, as it may be shown, from the first source that has it.
@@ -413,6 +494,38 @@ class MemoryAssembler:
             return None, max_tokens
         task = cut_task_path(context.task_path, max_tokens=max_tokens, count=self._count)
         return task, task.room(max_tokens, self._count)
+
+
+def _fact_of(turn: MemoryRecord, fact: MemoryRecord) -> MemoryRecord:
+    if not turn.id:
+        refuse("facts_of", turn, "must have an id", "Remember it first, and pass the id it got.")
+    open_fields = {name: getattr(fact, name) or getattr(turn, name) for name in _OF_TURN}
+    return replace(fact, parent_id=fact.parent_id or turn.id, **open_fields)
+
+
+def _turns_of(
+    session_id: str, events: Iterable[SessionEvent], namespace: str
+) -> Iterator[MemoryRecord]:
+    """Yield the finished turns: what a user said, and what was answered up to the next time."""
+    turns = list[list[SessionEvent]]()
+    for event in (one for one in events if one.note is None and one.type not in _NOT_SAID):
+        if event.type == "user" and (not turns or turns[-1][-1].type != "user"):
+            turns.append([])
+        if turns:
+            turns[-1].append(event)
+    for at, turn in enumerate(turns):
+        if at + 1 < len(turns) or (turn[-1].type == "assistant" and not turn[-1].has_calls):
+            told = (one for one in turn if one.type in _AUTHORS and one.text.strip())
+            said = (f"{_AUTHORS[one.type]}: {one.text}" for one in told)
+            yield MemoryRecord(
+                id=f"turn:{session_id}:{turn[0].id or turn[0].seq}",
+                kind="events",
+                text="\n".join(said),
+                namespace=namespace,
+                session_id=session_id,
+                created_at=turn[0].created_at,
+                metadata=EventMetadata(event_type="turn", event_id=turn[0].id),
+            )
 
 
 def _named(given: Any) -> list[tuple[str, OneSource]]:

@@ -200,6 +200,7 @@ def _observation(
         id=f"{session}:{_hash(name)}",
         namespace=folders[1],
         session_id=session,
+        parent_id=f"session:{session}",
         created_at=at,
         metadata=ObservationMetadata(observation_type=kind, paths=(shown,) if shown else ()),
     )

@@ -16,6 +16,7 @@ LINES = {
     "edit_while_running": "agent changed",
     "explain_a_session": "The history does not fit, and the oldest exchanges go first.",
     "mcp_tools": "12.90",
+    "notes_folder": "guide.md:1-2`, Deployment: The deployment is on Monday.",
     "openai_loop": "Two mugs cost 25.80.",
     "premortem": "in place: 0 of 2 succeeded (0%)",
     "recall": "Ten kilometres.",
