@@ -108,8 +108,7 @@ def find_markdown(root: str) -> Iterator[tuple[str, str, os.stat_result | None]]
             if entry.name.startswith(".") or entry.name == "node_modules":
                 objection = _PASSED[0]
             elif entry.is_symlink():
-                target = os.path.realpath(entry.path)
-                is_inside = os.path.commonpath([root, target]) == root
+                is_inside = Path(entry.path).resolve().is_relative_to(root)
                 objection = _PASSED[2] if is_inside else "it is a link that leaves the folder"
             elif is_folder:
                 folders.append(name)

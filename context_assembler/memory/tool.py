@@ -25,7 +25,7 @@ _PAGE_CHARS: Final = 10_000
 _MOST_CHARS: Final = 100_000
 _MOST_LINES: Final = 999_999
 _ROOT: Final = "/memories"
-_NAME: Final = re.compile(r"(?![.]|node_modules$)[^\\:%]{1,255}")
+_NAME: Final = re.compile(r"(?![.]|node_modules$)[^\\:%]{1,255}(?<![.]part)")
 _PROPERTIES: Final[Mapping[MemoryToolForm, Mapping[str, str]]] = {
     "search": {
         "query": "string: What to search for, in words.",

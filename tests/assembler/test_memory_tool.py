@@ -323,6 +323,7 @@ ESCAPES: Final = [
     "/memories/link.md",
     "/memories/folder/secret.md",
     "/memories/.hidden/x.md",
+    "/memories/guide.md.part",
     "/memories/guide.md\0.txt",
     "/memories/a\nb.md",
     "/memories/" + "x" * 300,
