@@ -78,6 +78,8 @@ async def search(
     memory: Words = None,
     kind: list[str] | None = None,
     namespace: Words = None,
+    event_type: list[str] | None = None,
+    entity_type: list[str] | None = None,
     limit: int | None = None,
     max_tokens: int | None = None,
     explain: bool = False,
@@ -87,6 +89,8 @@ async def search(
     Args:
         query: Any text.
         kind: memories, code …; repeatable.
+        event_type: Of events, only those of this type; repeatable.
+        entity_type: Of entities, only those of this type; repeatable.
         limit: The most memories.
         max_tokens: The most tokens of the answer.
         explain: Show why each candidate is in the answer or not.
@@ -99,7 +103,9 @@ async def search(
             limit=limit or settings.limit,
             max_tokens=max_tokens or settings.max_tokens,
             context_types=kind or settings.context_types or None,
-            filters=memories.MemoryFilters(namespaces=names),
+            filters=memories.MemoryFilters(
+                namespaces=names, event_types=event_type or (), entity_types=entity_type or ()
+            ),
         )
     states, notes = set(context.source_status.values()), context.source_notes
     if states and states <= {"failed", "timed_out", "skipped"}:

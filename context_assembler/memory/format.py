@@ -16,7 +16,12 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from context_assembler.history.notes import RECALLED
 from context_assembler.memory.alike import dedupe
 from context_assembler.memory.kinds import KINDS, MemoryKind, is_texts, plain
-from context_assembler.memory.records import MemoryRecord, reference_of, refuse
+from context_assembler.memory.records import (
+    USUAL_IMPORTANCE,
+    MemoryRecord,
+    reference_of,
+    refuse,
+)
 from context_assembler.memory.score import (
     Candidate,
     Clean,
@@ -389,6 +394,8 @@ class Packing:
             is_relative = self._settings.times == "relative"
             seconds = (self._recall.now - made).total_seconds()
             when = _relative_time(seconds) if is_relative else _date_of(made)
+        if spec.shows_importance and record.importance != USUAL_IMPORTANCE:
+            when = f"{when}, importance {record.importance:.2g}".removeprefix(", ")
         metadata = record.metadata or spec.metadata()
         entry: str = metadata.entry(self._harmless[text], record.author, when)
         return entry
@@ -408,6 +415,8 @@ class Packing:
                 if day:
                     lines.append(day)
                     told.sort(key=_time_order)
+                elif by := KINDS[told[0].record.kind].listed_by:
+                    told.sort(key=lambda one: -(getattr(one.record.metadata, by, None) or 0.0))
                 lines += (self._entry(shown.record, shown.text) for shown in told)
             lines.append("")
         sources = len({shown.source for shown in items})

@@ -27,7 +27,12 @@ class Metadata(Protocol):
     """What is known of a record besides its text: a dataclass, one for each kind."""
 
     def entry(self, text: str, author: str | None, when: str, /) -> str:
-        """Return the record as an entry of a Markdown list."""
+        """Return the record as an entry of a Markdown list.
+
+        Args:
+            when: When it was made, unless that stands above, and how important it is, if the kind
+                shows it.
+        """
         ...
 
 
@@ -41,7 +46,10 @@ class KindSpec(NamedTuple):
         is_turn_like: Whether a record is only understood with its neighbours: it is found by their
             words too, and may say the same as another.
         is_by_day: Whether they are listed under the day on which they were made.
+        shows_importance: Whether an entry says how important it is.
         identity: Fields of the metadata that must agree in duplicates.
+        type_field: The field of the metadata that filters know: `event_types` asks for `event_type`.
+        listed_by: The field of the metadata by which they are listed, the largest first.
     """
 
     metadata: type[Any]
@@ -50,7 +58,10 @@ class KindSpec(NamedTuple):
     follows: Literal["session", "parent"] = "session"
     is_turn_like: bool = False
     is_by_day: bool = False
+    shows_importance: bool = False
     identity: tuple[str, ...] = ()
+    type_field: str | None = None
+    listed_by: str | None = None
 
 
 KINDS: Final[dict[MemoryKind, KindSpec]] = {}
@@ -181,14 +192,24 @@ def _paths(paths: Iterable[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
+def _known(text: str, **fields: str | None) -> list[str]:
+    """Return each field with its name, unless the text says it."""
+    return [f"{name}: {plain(said)}" for name, said in fields.items() if said and said not in text]
+
+
 def _sure(confidence: float | None) -> str:
     return "" if confidence is None else f"{confidence:.0%} sure"
+
+
+def worked(rate: float | None) -> str:
+    """Return how often something succeeded, in words; empty if nobody said."""
+    return "" if rate is None else f"succeeded {rate:.0%} of the time"
 
 
 # ---- the kinds ----
 
 
-@kind("memories", "Memories", is_by_day=True)
+@kind("memories", "Memories", is_by_day=True, shows_importance=True)
 class FactMetadata:
     """What is known of something worth remembering."""
 
@@ -198,7 +219,7 @@ class FactMetadata:
     tags: tuple[str, ...] = ()
 
     def entry(self, text: str, author: str | None, when: str) -> str:
-        return _said(text, author, when)
+        return _said(text, author, _joined(plain(self.category), when))
 
 
 @kind("code", "Code", share=2, follows="parent", identity=("path", "symbol"))
@@ -222,7 +243,7 @@ class CodeMetadata:
         return f"{_entry(_joined(place, symbol, between=' ') or 'code', when)}\n{block}"
 
 
-@kind("experiences", "Experiences", share=3)
+@kind("experiences", "Experiences", share=3, identity=("domain", "strategy", "succeeded"))
 class ExperienceMetadata:
     """What was tried, what was expected, and what came of it.
 
@@ -246,16 +267,20 @@ class ExperienceMetadata:
 
     def entry(self, text: str, _author: str | None, when: str) -> str:
         outcome = {True: "(succeeded)", False: "(failed)", None: ""}[self.succeeded]
-        told = (
-            ("goal", self.goal),
-            ("did", self.action),
-            ("expected", self.prediction),
-            ("outcome", self.outcome),
-            ("cause", self.root_cause),
-            ("lesson", self.lesson),
+        surprise = "" if self.surprise is None else f"surprise {self.surprise:.0%}"
+        about = _joined(when, surprise, *_known("", domain=self.domain, strategy=self.strategy))
+        told = _known(
+            text,
+            goal=self.goal,
+            hypothesis=self.hypothesis,
+            did=self.action,
+            expected=self.prediction,
+            outcome=self.outcome,
+            cause=self.root_cause,
+            lesson=self.lesson,
         )
-        lines = [f"  - {name}: {plain(said)}" for name, said in told if said and said not in text]
-        return "\n".join((_entry(_joined(text, outcome, between=" "), when), *lines))
+        first = _entry(_joined(text, outcome, between=" "), about)
+        return "\n".join((first, *(f"  - {line}" for line in told)))
 
 
 @kind("values", "Principles")
@@ -270,7 +295,8 @@ class ValueMetadata:
 
     def entry(self, text: str, _author: str | None, _when: str) -> str:
         because = f"because {plain(self.reason)}" if self.reason else ""
-        return _entry(_named(self.name, text), _joined(_sure(self.confidence), because))
+        about = _joined(*_known("", axis=self.axis), _sure(self.confidence), because)
+        return _entry(_named(self.name, text), about)
 
 
 @kind("commits", "Commits", share=2, identity=("sha",))
@@ -292,7 +318,25 @@ class CommitMetadata:
         return _entry(f"{sha}{text}", _joined(plain(author), when, size, _paths(self.paths)))
 
 
-@kind("events", "Events", is_turn_like=True, is_by_day=True)
+_VERBS: Final = {
+    "Read": "read readfile fileread readmanyfiles notebookread view viewfile cat",
+    "Wrote": "write writefile filewrite edit editfile fileedit multiedit notebookedit strreplace "
+    "replace createfile applypatch patch",
+    "Executed": "bash shell localshell powershell terminal command exec execute executed run python "
+    "execcommand executecommand runcommand runshellcommand",
+}
+_VERB_OF: Final = {name: verb for verb, names in _VERBS.items() for name in names.split()}
+_CALLS: Final = ("", "toolcall", "tooluse", "call")  # of which the text is what was done
+
+
+@kind(
+    "events",
+    "Events",
+    is_turn_like=True,
+    is_by_day=True,
+    identity=("event_type", "tool_name"),
+    type_field="event_type",
+)
 class EventMetadata:
     """What happened, as a session's event says it."""
 
@@ -302,8 +346,13 @@ class EventMetadata:
     is_error: bool | None = None
 
     def entry(self, text: str, author: str | None, when: str) -> str:
-        mark = _joined("error" if self.is_error else "", plain(self.tool_name), between=" in ")
-        return _said(f"[{mark}] {text}" if mark else text, author, when)
+        named = (re.sub("[^a-z]", "", (n or "").lower()) for n in (self.event_type, self.tool_name))
+        kind, tool = named
+        verb = _VERB_OF.get(kind) or (_VERB_OF.get(tool) if kind in _CALLS else None)
+        name = None if verb else self.tool_name
+        mark = _joined("error" if self.is_error else "", plain(name), between=" in ")
+        marked = (f"[{mark}]" if mark else "", "" if text.startswith(verb or " ") else verb or "")
+        return _said(_joined(*marked, text, between=" "), author, when)
 
 
 @kind("chunks", "Documents", follows="parent", is_turn_like=True)
@@ -321,7 +370,7 @@ class ChunkMetadata:
         return _entry(_joined(_joined(place, plain(self.heading)), text, between=": "))
 
 
-@kind("entities", "Entities", identity=("name", "entity_type"))
+@kind("entities", "Entities", identity=("name", "entity_type"), type_field="entity_type")
 class EntityMetadata:
     """A person, place, project or thing."""
 
@@ -349,18 +398,20 @@ class RelationMetadata:
         return _entry(text, "" if relation is None or relation in text else plain(relation))
 
 
-@kind("patterns", "Patterns")
+@kind("patterns", "Patterns", listed_by="success_rate")
 class PatternMetadata:
-    """Something that came up again and again."""
+    """Something that came up again and again; `success_rate` is from 0 to 1."""
 
     name: str | None = None
     domain: str | None = None
     occurrences: int | None = None
+    success_rate: float | None = None
     confidence: float | None = None
 
     def entry(self, text: str, _author: str | None, when: str) -> str:
         often = "" if self.occurrences is None else f"seen {self.occurrences} times"
-        return _entry(_named(self.name, text), _joined(often, _sure(self.confidence), when))
+        about = _joined(often, worked(self.success_rate), _sure(self.confidence), when)
+        return _entry(_named(self.name, text), about)
 
 
 @kind("sessions", "Sessions", identity=("title", "started_at"))
@@ -421,4 +472,5 @@ class ObservationMetadata:
         return _entry(text, _joined(when, _paths(self.paths)))
 
 
+TYPE_FIELDS: Final = {name: spec.type_field for name, spec in KINDS.items() if spec.type_field}
 TURN_LIKE: Final = frozenset(name for name, spec in KINDS.items() if spec.is_turn_like)

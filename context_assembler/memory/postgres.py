@@ -67,6 +67,7 @@ class PostgresDatabase:
     """A database with the tables of a memory store: a connection for each thread."""
 
     readers = _READERS
+    details = "(r.details::json #>> '{{metadata,{}}}')"
     pairs = "(SELECT (p->>0)::bigint AS line, (p->>1)::bigint AS key FROM json_array_elements(?) p)"
 
     def __init__(self, url: str) -> None:

@@ -16,7 +16,8 @@ from typing import Any, Final
 from uuid import UUID, uuid5
 
 from context_assembler.errors import MemoryUnavailableError
-from context_assembler.memory.kinds import KINDS, MemoryKind
+from context_assembler.events import load_json
+from context_assembler.memory.kinds import KINDS, TYPE_FIELDS, MemoryKind
 from context_assembler.memory.records import (
     NO_FILTERS,
     MemoryFilters,
@@ -33,8 +34,9 @@ _SATURATION: Final = 1.2  # BM25's k1; the server knows how rare a word is (its 
 _IDS: Final = UUID("6f8d7a1e-5b0c-4c52-9a57-1f7a5f1d2c3b")  # a change loses every record
 _PAGE: Final = 1_000
 _KEYWORDS: Final = ("kind", "namespace", "session_id", "parent_id", "author", "id")
+_TYPED: Final = "type"  # what `event_types` or `entity_types` ask for
 _INTEGERS: Final = ("key", "line", "digest", "created_at", "last_access_at")
-_VERSION: Final = 2
+_VERSION: Final = 3
 _ORDERS: Final[Mapping[str | None, tuple[str, bool]]] = {
     "newest": ("created_at", True),
     "oldest": ("created_at", False),
@@ -121,6 +123,9 @@ class QdrantTable:
             sparse = models.SparseVector(indices=[*weights], values=[*weights.values()])
             vectors: dict[str, Any] = {_SPARSE: sparse} if weights else {}
             payload = {name: value for name, value in row._asdict().items() if value is not None}
+            if row.details and (field := TYPE_FIELDS.get(row.kind)):
+                known: Any = load_json(row.details.encode())
+                payload[_TYPED] = known.get("metadata", {}).get(field)
             if row.codes:
                 payload["codes"] = b64encode(row.codes).decode()
                 vectors[_DENSE] = [*map(float, memoryview(row.codes).cast("b"))]
@@ -251,10 +256,12 @@ class QdrantTable:
             version = metadata.get("version", 1)
             if version > _VERSION:
                 raise RuntimeError(f"its points are of version {version}: upgrade the package")
-            if version < 2:  # an id is one of its namespace, and so is a point's
-                rows = [row for row in self._scroll(None) if row.namespace]
+            if version < _VERSION:  # 3: the type of events and entities is next to their details
+                rows = self._scroll(None)
                 self._put(models, rows)
-                gone = [_point_id(row._replace(namespace="")) for row in rows]
+                # 2: an id is one of its namespace, and so is a point's
+                moved = [row for row in rows if row.namespace and version < 2]
+                gone = [_point_id(row._replace(namespace="")) for row in moved]
                 self._client.delete(self._name, gone, wait=True)
                 self._client.update_collection(self._name, metadata={"version": _VERSION})
         self._is_current = True
@@ -305,9 +312,14 @@ def _filter(filters: MemoryFilters, more: Mapping[str, Any], over: Mapping[str, 
         *((name, models.Range(gt=value)) for name, value in over.items()),
     )
     within = [models.FieldCondition(key=name, range=one) for name, one in bounds]
+    either: list[Any] = []
+    for kind, field in TYPE_FIELDS.items():
+        if wanted_types := any_of({_TYPED: getattr(filters, f"{field}s")}):
+            other = models.Filter(must_not=any_of({"kind": [kind]}))
+            either.append(models.Filter(should=[other, *wanted_types]))
     unwanted = {"id": filters.excluded_ids, "session_id": filters.excluded_session_ids}
     must = [*any_of(wanted), *(one for one in within if one.range != models.Range())]
-    must += [models.HasIdCondition(has_id=[])] if filters.admit_nothing else []
+    must += [*either, *([models.HasIdCondition(has_id=[])] if filters.admit_nothing else ())]
     return models.Filter(must=must, must_not=any_of(unwanted))
 
 

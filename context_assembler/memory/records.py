@@ -52,12 +52,10 @@ def read_importance(name: str, given: float) -> float:
     Raises:
         InvalidParameterError: It is on neither scale, or could be on both.
     """
-    if 0 <= given <= 1:
-        return given
-    if 2 <= given <= 10:
-        return given / 10
-    rule = "must be from 0 to 1, or on a scale of ten: from 2 to 10"
-    refuse(name, given, rule, "1 is the most, not 1 of ten: write that as 0.1.")
+    if not (0 <= given <= 1 or 2 <= given <= 10):
+        rule = "must be from 0 to 1, or on a scale of ten: from 2 to 10"
+        refuse(name, given, rule, "1 is the most, not 1 of ten: write that as 0.1.")
+    return given / 10 if given > 1 else given
 
 
 def refuse(name: str, value: object, rule: str, remedy: str) -> NoReturn:
@@ -210,6 +208,8 @@ class MemoryFilters:
         until: Made before this moment.
         least_importance: From 0 to 1, or 2 to 10, as that of a record.
         session_ids: Made in one of these sessions.
+        event_types: Events must be of one of these types; other kinds are let through.
+        entity_types: Entities must be of one of these types; other kinds are let through.
         excluded_session_ids: Not made in any of these, such as the session that asks.
     """
 
@@ -218,6 +218,8 @@ class MemoryFilters:
     session_ids: Sequence[str] = ()
     parent_ids: Sequence[str] = ()
     authors: Sequence[str] = ()
+    event_types: Sequence[str] = ()
+    entity_types: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
     least_importance: float | None = None
@@ -251,8 +253,10 @@ class MemoryFilters:
         Args:
             unsaid: Whether it may if it leaves open what a filter asks for.
         """
-        for name in _TOLD:
-            wanted, said = getattr(self, f"{name}s"), getattr(record, name)
+        typed = KINDS[record.kind].type_field
+        for name in (*_TOLD, typed) if typed else _TOLD:
+            said = getattr(record.metadata if name == typed else record, name, None)
+            wanted = getattr(self, f"{name}s", ())
             if wanted and said not in wanted and (said or not unsaid):
                 return False
         made, bounds = record.created_at, (self.since or _FIRST, self.until or _LAST)

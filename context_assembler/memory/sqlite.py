@@ -98,6 +98,7 @@ class SqliteDatabase:
     """A file with the tables of a memory store."""
 
     readers = 1  # so that what one question counted, and the vectors that it read, serve the next
+    details = "json_extract(r.details, '$.metadata.{}')"
     pairs = (
         "(SELECT json_extract(value, '$[0]') AS line, json_extract(value, '$[1]') AS key "
         "FROM json_each(?))"

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeV
 from context_assembler import errors
 from context_assembler.events import Json, dump_json, is_list, is_object, load_json
 from context_assembler.history.secrets import mask
-from context_assembler.memory.kinds import KINDS, TURN_LIKE, MemoryKind
+from context_assembler.memory.kinds import KINDS, TURN_LIKE, TYPE_FIELDS, MemoryKind
 from context_assembler.memory.records import (
     MEMORY_FORMAT_VERSION,
     NO_FILTERS,
@@ -612,6 +612,7 @@ _TESTS: Final = {
     "since": "r.created_at >= ?",
     "until": "r.created_at < ?",
     "least_importance": "r.importance >= ?",
+    **{f"{one}s": f"(r.kind <> '{kind}' OR {{details}} {{}})" for kind, one in TYPE_FIELDS.items()},
 }
 _COLUMNS: Final = ", ".join(f"r.{name}" for name in Row._fields)
 _ORDERS: Final[Mapping[MemoryOrder | None, str]] = {
@@ -659,7 +660,8 @@ def conditions_of(
             is_one_of = ""
             if "{}" in test:
                 is_one_of, value = database.given([*map(clean_text, value)])
-            parts.append(test.format(is_one_of))
+            details = database.details.format(name.removesuffix("s"))
+            parts.append(test.format(is_one_of, details=details))
             values.append(to_stamp(value) if isinstance(value, datetime) else value)
     return " AND ".join(parts), values
 

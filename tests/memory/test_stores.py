@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from context_assembler.errors import EventFormatError, UnknownMemoryError, VectorModelError
 from context_assembler.memory import (
     CodeMetadata,
+    EntityMetadata,
+    EventMetadata,
     ExperienceMetadata,
     MemoryAssembler,
     MemoryFilters,
@@ -21,6 +23,7 @@ from context_assembler.memory import (
     MemoryRecord,
     MemorySource,
     MemoryStore,
+    Metadata,
     Retention,
     Vector,
     open_memory,
@@ -291,6 +294,44 @@ async def test_filters_hold_for_lists_exports_and_searches(store: MemoryStore) -
             hits = await store.search("pear", filters=filters, vector=vector)
             assert sorted(ids_of(hits)) == expected, name
         assert await store.present_kinds(filters=filters) >= {one.kind for one in listed}, name
+
+
+TYPED: Final[Mapping[str, tuple[MemoryFilters, str]]] = {
+    "a type of events": (MemoryFilters(event_types=["error"]), "crash fact ada acme"),
+    "types of events": (MemoryFilters(event_types=("error", "test")), "crash test fact ada acme"),
+    "a type of entities": (MemoryFilters(entity_types=["person"]), "crash test said fact ada"),
+    "of both": (
+        MemoryFilters(event_types=["test"], entity_types=["person", "city"]),
+        "test fact ada",
+    ),
+    "of one kind": (MemoryFilters(kinds=["events"], event_types=["error"]), "crash"),
+    "a type that nothing has": (MemoryFilters(kinds=["entities"], entity_types=["error"]), ""),
+}
+
+
+@pytest.mark.parametrize(("filters", "expected"), TYPED.values(), ids=TYPED.keys())
+async def test_events_and_entities_are_filtered_by_type(
+    store: MemoryStore, filters: MemoryFilters, expected: str
+) -> None:
+    kept: dict[str, Metadata | None] = {
+        "crash": EventMetadata(event_type="error"),
+        "test": EventMetadata(event_type="test"),
+        "said": EventMetadata(),
+        "fact": None,
+        "ada": EntityMetadata(name="ada", entity_type="person"),
+        "acme": EntityMetadata(name="acme", entity_type="firm"),
+    }
+    kinds = ["events"] * 3 + ["memories"] + ["entities"] * 2
+    records = [
+        MemoryRecord(id=name, text=f"pear {name}", kind=kind, metadata=metadata, vector=EAST)
+        for kind, (name, metadata) in zip(kinds, kept.items(), strict=True)
+    ]
+    await store.remember(records)
+
+    assert {*ids_of(await store.search("pear", filters=filters))} == {*expected.split()}
+    assert {*ids_of(await store.search("", filters=filters, vector=EAST))} == {*expected.split()}
+    assert {one.id for one in await store.list_records(filters=filters)} == {*expected.split()}
+    assert {one.id for one in records if filters.admit(one)} >= {*expected.split()}
 
 
 async def test_records_are_listed_by_time_importance_and_use(store: MemoryStore) -> None:
