@@ -355,8 +355,7 @@ class MemoryAssembler:
             StoreError: The store cannot keep them.
         """
         store = self._stores()[0]
-        given = [records] if isinstance(records, str | MemoryRecord) else records
-        listed = [MemoryRecord(text=one) if isinstance(one, str) else one for one in given]
+        listed = _listed(records)
         for at, record in enumerate(listed):
             if not says_something(record):
                 refuse(f"the text of [{at}]", record.text, *_BLANK)
@@ -411,10 +410,10 @@ class MemoryAssembler:
                     shown = shaping.show(turn, self._clean, len(turn.text))
                     found = await asyncio.to_thread(extract, shown)
                     found = await found if isawaitable(found) else found
-                is_one = isinstance(found, str | MemoryRecord)
-                facts: list[Any] = [found] if is_one else [*(found or ())]
-                facts = [MemoryRecord(text=one) if isinstance(one, str) else one for one in facts]
-                kept = [turn, *(_fact_of(turn, one) for one in facts if says_something(one))]
+                kept = [
+                    turn,
+                    *(_fact_of(turn, one) for one in _listed(found) if says_something(one)),
+                ]
                 done = await self.remember(kept)
                 learned.append(Learned(turn.id, tuple(one.id for one in done[1:])))
             except Exception as error:  # foreign code: the other turns go on
@@ -494,6 +493,11 @@ class MemoryAssembler:
             return None, max_tokens
         task = cut_task_path(context.task_path, max_tokens=max_tokens, count=self._count)
         return task, task.room(max_tokens, self._count)
+
+
+def _listed(given: Memorable | None) -> list[MemoryRecord]:
+    several = [given] if isinstance(given, str | MemoryRecord) else given or ()
+    return [MemoryRecord(text=one) if isinstance(one, str) else one for one in several]
 
 
 def _fact_of(turn: MemoryRecord, fact: MemoryRecord) -> MemoryRecord:
