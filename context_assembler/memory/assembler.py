@@ -44,6 +44,7 @@ _LIMIT: Final = 20
 _BUDGET: Final = 2_000
 MAX_LIMIT: Final = 10_000
 _LESSONS: Final = 1_000
+_LESSONS_SHOWN: Final = 10  # under one heading
 _AUTHORS: Final = {"user": "User", "assistant": "Assistant"}
 _NOT_SAID: Final = ("compaction", "system")
 _OF_TURN: Final = ("namespace", "session_id", "created_at")
@@ -232,32 +233,37 @@ class MemoryAssembler:
         strategy: str | None = None,
         *,
         max_tokens: int = _BUDGET,
+        limit: int = _LESSONS_SHOWN,
         filters: MemoryFilters = NO_FILTERS,
     ) -> PremortemContext:
         """Return what earlier attempts in a domain teach, before the next one is made.
 
-        Past failures, how each strategy did, surprising outcomes, root causes, lessons, principles.
+        Past failures, how each strategy did, surprising outcomes, root causes, lessons, principles,
+        and those of no domain that fit this one; at the end, on how many experiences this is based.
         A source that fails or is late costs its part alone: `source_status` says so.
 
         Args:
             strategy: Leaves out experiences with another one.
+            limit: The most lines under one heading.
 
         Raises:
             InvalidParameterError: `max_tokens` is out of its range, or the domain says nothing.
         """
         check_count("max_tokens", max_tokens)
+        check_count("limit", limit)
         if not domain.strip():
             refuse("domain", domain, *_BLANK)
         recall = self._recall(read_signals(domain), _LESSONS)
         deadline = asking.Deadline(recall.settings, self._sleep)
         try:
-            lessons = await gather_lessons(self._asked(), recall, filters, deadline)
+            vector, _ = await asking.embed_query(self._embed, recall.signals, deadline)
+            lessons = await gather_lessons(self._asked(), recall, filters, vector, deadline)
         finally:
             deadline.all_over.cancel()
         records = [shaping.show(record, self._clean) for record in lessons.records]
         lessons = lessons._replace(records=records)
         title = self._clean(domain if strategy is None else f"{domain}, {strategy}")
-        given = (lessons, (domain, strategy, title), max_tokens, self._count)
+        given = (lessons, (domain, strategy, title), max_tokens, limit, self._count)
         return await shaping.think(lambda: fit_premortem(*given), records)
 
     async def assemble_stack(

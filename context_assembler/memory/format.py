@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from context_assembler.history.notes import RECALLED
@@ -416,7 +416,7 @@ class Packing:
                     lines.append(day)
                     told.sort(key=_time_order)
                 elif by := KINDS[told[0].record.kind].listed_by:
-                    told.sort(key=lambda one: -(getattr(one.record.metadata, by, None) or 0.0))
+                    told.sort(key=partial(_least_first, field=by), reverse=True)
                 lines += (self._entry(shown.record, shown.text) for shown in told)
             lines.append("")
         sources = len({shown.source for shown in items})
@@ -468,6 +468,10 @@ class Packing:
         is_over = context.budget_exceeded or bool(cut) or len(kept) < len(context.items)
         smaller = replace(context, items=tuple(kept), markdown=markdown, token_count=tokens)
         return replace(smaller, budget_exceeded=is_over, explanations=tuple(explanations))
+
+
+def _least_first(shown: RecalledMemory, field: str) -> float:
+    return getattr(shown.record.metadata, field, None) or 0.0
 
 
 def _time_order(shown: RecalledMemory) -> tuple[str, float, int]:

@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.memory import kinds
 from context_assembler.memory.format import MISSING_SHARE, RECALL_TAG, missing_sources
+from context_assembler.memory.kinds import worked
 from context_assembler.memory.recall import Deadline, ask_sources
-from context_assembler.memory.records import MemoryFilters, MemoryRecord
+from context_assembler.memory.records import MemoryFilters, MemoryRecord, Vector
 from context_assembler.memory.score import Recall, SourceState, States
 from context_assembler.memory.words import read_signals
 from context_assembler.texts import CountText, clean_text, escape_tag, fence
@@ -17,6 +18,7 @@ from context_assembler.texts import CountText, clean_text, escape_tag, fence
 _LESSON_KINDS: Final = ("experiences", "values", "patterns", "learnings")
 _WORST_FIRST: Final[tuple[SourceState, ...]] = ("failed", "timed_out", "skipped", "ok", "empty")
 _SURPRISING: Final = 0.5
+_ALIKE: Final = 0.3  # a cosine from which on a general principle fits a domain
 _SHOWN_CHARS: Final = 400
 _TOLD_CHARS: Final = 250  # of an attempt, if a lesson follows
 _ENDS: Final = (*".!?:;…。।", "\uff01", "\uff1f", "\uff1a", "\uff1b")
@@ -61,15 +63,24 @@ class PremortemContext(NamedTuple):
 
 
 class Lessons(NamedTuple):
-    """What sources taught, and what came of each."""
+    """What sources taught, and what came of each.
+
+    Attributes:
+        general: Keys of records of no domain that fit the one that is asked for, the best first.
+    """
 
     records: Sequence[MemoryRecord]
+    general: Sequence[str]
     states: States
     notes: Mapping[str, str]
 
 
 async def gather_lessons(
-    sources: Mapping[str, Any], recall: Recall, filters: MemoryFilters, deadline: Deadline
+    sources: Mapping[str, Any],
+    recall: Recall,
+    filters: MemoryFilters,
+    vector: Vector | None,
+    deadline: Deadline,
 ) -> Lessons:
     """Return what the sources teach of a domain; one that fails or is late costs its part alone.
 
@@ -78,20 +89,26 @@ async def gather_lessons(
     wanted = [name for name in _LESSON_KINDS if not filters.kinds or name in filters.kinds]
     if not wanted:
         note = f"the filters name none of the kinds that teach: {', '.join(_LESSON_KINDS)}"
-        return Lessons((), dict.fromkeys(sources, "skipped"), dict.fromkeys(sources, note))
+        return Lessons((), (), dict.fromkeys(sources, "skipped"), dict.fromkeys(sources, note))
     listing = recall._replace(signals=read_signals(""))
     records, states, notes = list[MemoryRecord](), dict[str, SourceState](), dict[str, str]()
+    near = list[tuple[float, float, str]]()
     for name, source in sources.items():
         given = ({name: source}, replace(filters, kinds=wanted))
         answers = await asyncio.gather(
-            *(ask_sources(*given, one, None, deadline) for one in (recall, listing))
+            ask_sources(*given, recall, vector, deadline),
+            ask_sources(*given, listing, None, deadline),
         )
+        for hit in (hit for answer in answers[0] for hit in answer.hits):
+            alike = hit.similarity or 0.0
+            if alike >= _ALIKE or hit.bm25:
+                near.append((-alike, -(hit.bm25 or 0.0), hit.record.key))
         found = [one for group in answers for one in group if one.state != "skipped"]
         records += [hit.record for one in found for hit in one.hits]
         states[name] = next(one for one in _WORST_FIRST if one in {a.state for a in found})
         if told := dict.fromkeys(one.reason for one in found if one.reason):
             notes[name] = "; ".join(told)
-    return Lessons(records, states, notes)
+    return Lessons(records, [key for *_, key in sorted(near)], states, notes)
 
 
 # ---- writing ----
@@ -100,33 +117,46 @@ _Tried: TypeAlias = tuple[MemoryRecord, kinds.ExperienceMetadata]
 
 
 def fit_premortem(
-    lessons: Lessons, about: tuple[str, str | None, str], max_tokens: int, count: CountText
+    lessons: Lessons,
+    about: tuple[str, str | None, str],
+    max_tokens: int,
+    limit: int,
+    count: CountText,
 ) -> PremortemContext:
     """Return the lines that fit; one of each heading comes before the second of any.
 
     Args:
         about: The domain, the strategy, and what both are called in the title.
+        limit: The most lines under one heading.
     """
     domain, strategy, title = about
     distinct = {(record.key, record.text): record for record in lessons.records}.values()
-    lines = [*_lines_of([r for r in distinct if _is_of_domain(r, domain, strategy)])]
+    own = [record for record in distinct if _is_of_domain(record, domain, strategy)]
+    places = {key: at for at, key in enumerate(lessons.general)}
+    general = [r for r in distinct if r.key in places and _is_of_domain(r, "", None)]
+    general.sort(key=lambda record: places[record.key])
+    lines = [*_lines_of(own), *_principles("General principles", general)]
+    tried = sum(isinstance(record.metadata, kinds.ExperienceMetadata) for record in own)
     title = escape_tag(RECALL_TAG, " ".join(title.split()))
     missing = missing_sources(lessons.states)
     where = " in what of memory answered" if missing else ""
     nothing = f"Nothing is known of earlier attempts{where}."
     if count(missing) > max_tokens * MISSING_SHARE:
         missing = ""
+    if lines:
+        based = f"Based on {tried} experience{'s' * (tried != 1)}."
+        missing = " ".join(filter(None, (missing, based)))
     room = max_tokens - count(f"# Before you begin: {title}\n\n{missing}")
     seen, turns = dict[str, int](), list[tuple[int, int]]()
     for at, line in enumerate(lines):
         seen[line.heading] = seen.get(line.heading, 0) + 1
         turns.append((seen[line.heading], at))
     kept, headings = list[int](), set[str]()
-    for _, at in sorted(turns):
+    for turn, at in sorted(turns):
         line = lines[at]
         above = "" if line.heading in headings else f"\n## {line.heading}\n\n"
         tokens = count(f"{above}- {line.text}\n")
-        if tokens <= room:
+        if tokens <= room and turn <= limit:
             room -= tokens
             headings.add(line.heading)
             kept.append(at)
@@ -191,11 +221,23 @@ def _lines_of(records: Sequence[MemoryRecord]) -> Iterator[PremortemLine]:
     for record, known in weightiest:
         if known.lesson and known.succeeded is not False:
             yield _line("Lessons", known.lesson, [record])
-    sure = [(r, r.metadata.confidence) for r in records if isinstance(r.metadata, _PRINCIPLES)]
-    sure.sort(key=lambda pair: (-(0.5 if pair[1] is None else pair[1]), pair[0].id))
-    for record, confidence in sure:
-        how_sure = "" if confidence is None else f" ({confidence:.0%} sure)"
-        yield _line("Principles", f"{record.text}{how_sure}", [record])
+    known = [(r, r.metadata) for r in records if isinstance(r.metadata, _PRINCIPLES)]
+    yield from _principles("Principles", [r for r, _ in sorted(known, key=_sure_first)])
+
+
+def _sure_first(known: tuple[MemoryRecord, Any]) -> tuple[float, float, str]:
+    rate, confidence = getattr(known[1], "success_rate", None), known[1].confidence
+    return -(rate or 0.0), -(0.5 if confidence is None else confidence), known[0].id
+
+
+def _principles(heading: str, records: Iterable[MemoryRecord]) -> Iterator[PremortemLine]:
+    for record in records:
+        if record.kind in _LESSON_KINDS[1:]:
+            confidence = getattr(record.metadata, "confidence", None)
+            sure = "" if confidence is None else f"{confidence:.0%} sure"
+            rate = worked(getattr(record.metadata, "success_rate", None))
+            about = ", ".join(filter(None, (rate, sure)))
+            yield _line(heading, f"{record.text} ({about})" if about else record.text, [record])
 
 
 def _grouped(tried: Iterable[_Tried], field: str) -> list[tuple[str, list[_Tried]]]:

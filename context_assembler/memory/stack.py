@@ -19,7 +19,8 @@ _ROOT_SHARE: Final = 0.05
 _PATH_SHARE: Final = 0.15
 _SIBLINGS_SHARE: Final = 0.10
 
-TaskState: TypeAlias = Literal["open", "done", "failed"]
+TaskState: TypeAlias = Literal["open", "blocked", "done", "failed"]
+_STANDING: Final = ("open", "blocked")
 
 
 class TaskFrame(NamedTuple):
@@ -27,7 +28,7 @@ class TaskFrame(NamedTuple):
 
     Attributes:
         parent: The number of the goal that it serves; `None` for the first.
-        result: What came of it, once it is closed.
+        result: What came of it, once it is closed; while it is blocked, why.
     """
 
     number: int
@@ -40,15 +41,16 @@ class TaskFrame(NamedTuple):
 class TaskStack(NamedTuple):
     """Goals within goals. Every change is a new stack; frames are never forgotten.
 
-    The frames are numbered from 0 in order, and the open ones are one path from the first down.
+    The frames are numbered from 0 in order, and those that are open or blocked are one path from the
+    first down.
     """
 
     frames: tuple[TaskFrame, ...] = ()
 
     @property
     def path(self) -> tuple[TaskFrame, ...]:
-        """The open goals, from the first to the current one."""
-        return tuple(frame for frame in self.frames if frame.state == "open")
+        """The open and blocked goals, from the first to the current one."""
+        return tuple(frame for frame in self.frames if frame.state in _STANDING)
 
     @property
     def current(self) -> TaskFrame | None:
@@ -62,7 +64,7 @@ class TaskStack(NamedTuple):
         near: set[int | None] = {None} if current is None else {current.number}
         if current is not None and current.parent is not None:
             near.add(current.parent)
-        return tuple(f for f in self.frames if f.state != "open" and f.parent in near)
+        return tuple(f for f in self.frames if f.state not in _STANDING and f.parent in near)
 
     def push(self, goal: str) -> "TaskStack":
         """Return the stack with a goal that serves the current one.
@@ -83,12 +85,32 @@ class TaskStack(NamedTuple):
         Raises:
             InvalidParameterError: There is no open goal.
         """
+        return self._settled("failed" if failed else "done", result)
+
+    def block(self, reason: str = "") -> "TaskStack":
+        """Return the stack with the current goal blocked: it stays current until it is popped.
+
+        What unblocks it can be pushed below it.
+
+        Raises:
+            InvalidParameterError: There is no open goal.
+        """
+        return self._settled("blocked", reason)
+
+    def unblock(self) -> "TaskStack":
+        """Return the stack with the current goal open again.
+
+        Raises:
+            InvalidParameterError: There is no open goal.
+        """
+        return self._settled("open", None)
+
+    def _settled(self, state: TaskState, result: str | None) -> "TaskStack":
         current = self.current
         if current is None:
             refuse("result", result, "needs an open goal", "Push a goal first.")
-        closed = current._replace(state="failed" if failed else "done", result=result)
-        at = current.number
-        return TaskStack((*self.frames[:at], closed, *self.frames[at + 1 :]))
+        changed, at = current._replace(state=state, result=result), current.number
+        return TaskStack((*self.frames[:at], changed, *self.frames[at + 1 :]))
 
     def dump(self) -> str:
         """Return the stack as JSON, to be kept."""

@@ -57,7 +57,7 @@ def event(tool: str | None, kind: str | None = None, *, is_error: bool | None = 
 
 TRIED = ExperienceMetadata(
     hypothesis="a lock is enough",
-    outcome="it hung",
+    outcome="it stood still",
     surprise=0.8,
     domain="migrations",
     strategy="in place",
@@ -85,10 +85,12 @@ ENTRIES: dict[str, tuple[str, str, Any, str]] = {
     "another tool": ("events", "tea", event("thread_list"), "- [thread_list] tea"),
     "an attempt": (
         "experiences",
-        "The column was renamed.",
+        "It hung.",
         TRIED,
-        "- The column was renamed. (failed) (just now, surprise 80%, domain: migrations, "
-        "strategy: in place)\n  - hypothesis: a lock is enough\n  - outcome: it hung",
+        (
+            "- It hung. (failed) (just now, surprise 80%, domain: migrations, strategy: in place)\n"
+            "  - hypothesis: a lock is enough\n  - outcome: it stood still"
+        ),
     ),
     "a fact": (
         "memories",
