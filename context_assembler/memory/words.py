@@ -359,6 +359,9 @@ _NAMES: Final = re.compile(
 )
 
 
+_OPENS: Final = re.compile(r"[.!?:;…\n][\s\-*•>\d)]*\Z")
+
+
 @cache
 def phrases(name: str) -> re.Pattern[str]:
     """Return what finds the phrases of that name."""
@@ -410,10 +413,16 @@ def read_signals(query: str, *, now: datetime | None = None) -> Signals:
 
 def _entities(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for code, quoted, plain in _NAMES.findall(text):
+    for match in _NAMES.finditer(text):
+        code, quoted, plain = (one or "" for one in match.groups())
         words = plain.removesuffix("'s").removesuffix("’s").split(" ")
         # A word that says nothing is capital only because a sentence begins.
         while words and words[0].lower().partition("'")[0] in _languages().english:
+            words = words[1:]
+        is_first = not match.start() or _OPENS.search(
+            text, max(match.start() - 8, 0), match.start()
+        )
+        if words and is_first and words[0].lower() in word_lists()["asks"]["English"].split():
             words = words[1:]
         found[code or quoted or " ".join(words)] = None
     found.pop("", None)

@@ -12,6 +12,7 @@ from context_assembler.memory import (
     MemoryRecord,
     RecallSettings,
     open_memory,
+    read_signals,
 )
 
 NOW: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -70,3 +71,16 @@ def test_importance_is_a_share_or_on_a_scale_of_ten(given: float, kept: float) -
 def test_an_importance_on_no_scale_or_on_two_is_refused(given: float) -> None:
     with pytest.raises(InvalidParameterError, match="1 is the most"):
         MemoryRecord(text="pear", importance=given)
+
+
+ENTITIES: Final = {
+    "Fix the login of Ada. Add tests for `cart`": ("Ada", "cart"),
+    "Explain Kubernetes to Bob": ("Kubernetes", "Bob"),
+    "Done!\n- Fix Project Apollo": ("Project Apollo",),
+    "Ask about Quick Fix": ("Quick Fix",),
+}
+
+
+@pytest.mark.parametrize(("query", "entities"), ENTITIES.items())
+def test_a_verb_that_begins_a_sentence_is_no_entity(query: str, entities: tuple[str, ...]) -> None:
+    assert read_signals(query).entities == entities
