@@ -155,7 +155,7 @@ class MemoryAssembler:
             InvalidContextTypeError: There is no such kind.
             InvalidParameterError: A number is out of its range.
         """
-        ranked = await self.rank(query, **options)
+        ranked = await self.rank(query, max_tokens=max_tokens, **options)
         return (await ranked.within(max_tokens))[0]
 
     async def rank(
@@ -167,8 +167,13 @@ class MemoryAssembler:
         filters: MemoryFilters = NO_FILTERS,
         settings: RecallSettings | None = None,
         count_text: CountText | None = None,
+        max_tokens: int = 10_000,
     ) -> "RankedMemories":
-        """Return what `assemble_context` chooses from; `within` then takes budgets of any size."""
+        """Return what `assemble_context` chooses from; `within` then takes budgets of any size.
+
+        Args:
+            max_tokens: The largest of the budgets: for a small one fewer records are read.
+        """
         check_count("limit", limit, most=MAX_LIMIT)
         given = [context_types] if isinstance(context_types, str) else context_types
         if given is None:
@@ -177,6 +182,7 @@ class MemoryAssembler:
         recall = self._recall(read_signals(query, now=self._now()), limit)
         settled, count = settings or self.settings, count_text or self._count
         recall = recall._replace(settings=settled, count_text=count, namespaces=filters.namespaces)
+        recall = recall._replace(max_tokens=max_tokens)
         sources, embed, depth = self._asked(), self._embed, recall.settings.depth
         deadline = asking.Deadline(recall.settings, self._sleep)
         try:

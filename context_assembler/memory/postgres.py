@@ -15,7 +15,7 @@ from typing import Any, Final
 from context_assembler.errors import AssemblyError, MemoryUnavailableError, without_parts
 from context_assembler.memory import stores
 from context_assembler.memory.kinds import KINDS, MemoryKind
-from context_assembler.memory.records import MemoryFilters, Vector, load_package
+from context_assembler.memory.records import MemoryFilters, Vector, WordCounts, load_package
 from context_assembler.memory.stores import Entry, Row, Scores, SqlTable
 from context_assembler.memory.words import query_stems, record_stems
 
@@ -161,6 +161,16 @@ class PostgresDatabase:
         )
         found = self.run(sql, *parameters, _literal(vector.codes), limit)
         return [key for (key,) in found]
+
+    def word_counts(self, words: Sequence[str]) -> WordCounts:
+        """Return how many rows there are, and how many have each word; too many are not counted."""
+        with self.reading():
+            [(rows,)] = self.run("SELECT coalesce(max(key), 0) FROM memory_records")
+            most = max(stores.FLOOR_ROWS, int(rows * stores.COMMON_SHARE)) + 1
+            cut = {word: [*map(_quoted, query_stems(word))][:1] for word in words}
+            found = dict(self.run(_COUNTS, most, [*{one for own in cut.values() for one in own}]))
+            counts = {word: sum(found[one] for one in own) for word, own in cut.items()}
+            return WordCounts(rows, counts)
 
     def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be rows."""

@@ -180,15 +180,19 @@ class QdrantTable:
         rows.sort(key=lambda row: (getattr(row, column), row.created_at, row.key), reverse=is_down)
         return rows
 
-    def beside(self, rows: Sequence[Row], before: int, after: int) -> dict[int, list[Row]]:
-        """Return by key the rows around each in its line, in order, without the row itself."""
+    def beside(self, keys: Sequence[int], before: int, after: int) -> dict[int, list[int]]:
+        """Return by key those of the rows around each in its line, in order, without itself."""
+        rows = self.rows("key", keys)
         lines = sorted(self.rows("line", [*{row.line for row in rows if row.line is not None}]))
-        beside: dict[int, list[Row]] = {}
+        beside: dict[int, list[int]] = {}
         for row in rows:
-            earlier = [one for one in lines if one.line == row.line and one.key < row.key]
-            later = [one for one in lines if one.line == row.line and one.key > row.key]
+            earlier = [one.key for one in lines if one.line == row.line and one.key < row.key]
+            later = [one.key for one in lines if one.line == row.line and one.key > row.key]
             beside[row.key] = [*earlier[max(len(earlier) - before, 0) :], *later[:after]]
         return beside
+
+    def word_counts(self, words: Sequence[str]) -> None:
+        """The engine does not say how rare a word is."""
 
     def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be rows."""

@@ -7,12 +7,13 @@ from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
+    Collection,
     Coroutine,
     Iterable,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from textwrap import shorten
@@ -23,6 +24,7 @@ from weakref import WeakKeyDictionary, finalize
 from context_assembler import errors
 from context_assembler.memory.kinds import KINDS, MemoryKind, RelationMetadata
 from context_assembler.memory.records import (
+    NO_FILTERS,
     Embed,
     EmbedPurpose,
     MemoryFilters,
@@ -31,6 +33,7 @@ from context_assembler.memory.records import (
     MemorySource,
     Vector,
     Vectors,
+    WordCounts,
     identified,
 )
 from context_assembler.memory.score import (
@@ -39,6 +42,7 @@ from context_assembler.memory.score import (
     RecallSettings,
     SourceAnswer,
     SourceState,
+    mentioned_names,
     mentioned_speakers,
     without_names,
 )
@@ -47,11 +51,12 @@ from context_assembler.memory.words import Signals
 
 _LONG_CHARS: Final = 400  # a text up to here is one passage: its own vector says as much
 _REACH: Final = 2  # how many places before and behind a hit are looked at
-_HITS_WITH_NEIGHBOURS: Final = 150
+_SHARE_WITH_NEIGHBOURS: Final = 0.4  # of the hits, the best
 _RELATED_WORDS: Final = 24
-_LEAST_ASKED: Final = 200  # of each source: what stands around lifts what words alone do not
-_MOST_ASKED: Final = 1_000
-_LEAST_KINDS: Final = 3  # below, to ask which kinds there are takes as long as to search
+# Of each source, and of each kind of a store: what stands around lifts what words alone do not.
+_MOST_HITS: Final = 200
+_LEAST_HITS: Final = 60
+_TOKENS_PER_HIT: Final = 10  # of the budget
 _READ_AGAIN: Final = 64  # of the long records of each answer, the best
 _STARTS: Final = 8  # entities that relations are walked from
 _RELATIONS_PER_PLACE: Final = 64
@@ -228,32 +233,34 @@ def problem_of(error: BaseException) -> str:
 
 
 class _Ask(NamedTuple):
-    """What one source is asked of one kind, and what it said so far: that outlives its time."""
+    """What one source is asked, and what it said so far: that outlives its time."""
 
-    name: str
     source: Any  # a `MemorySource`, and whatever else it offers
-    kind: MemoryKind
-    signals: Signals
-    options: dict[str, Any]
+    filters: MemoryFilters
+    recall: Recall
     vector: Vector | None
-    orders: Sequence[str]
-    hits: list[MemoryHit]
+    limit: int  # of hits, of each kind
+    hits: dict[str, MemoryHit]
     neighbours: dict[str, list[tuple[MemoryRecord, int]]]
+    counts: list[WordCounts]
     notes: dict[str, None]
-    wanted: MemoryFilters  # of all kinds
     barred: set[str]  # keys of records that the source gave, and the filters do not admit
 
-    def usable(self, found: Iterable[MemoryHit]) -> list[MemoryHit]:
+    @property
+    def is_ours(self) -> bool:
+        """Whether the source is a store of ours: it keeps to the filters, and in one thread."""
+        return isinstance(self.source, MemoryStore)
+
+    def take(self, found: Iterable[MemoryHit], filters: MemoryFilters) -> list[MemoryHit]:
         """Return the hits that the filters admit, at most so many, each record with an id."""
-        filters, limit, hits = self.options["filters"], self.options["limit"], list[MemoryHit]()
+        hits = list[MemoryHit]()
         for hit in [*found]:
             record = identified(hit.record)
-            if not filters.admit(record, unsaid=True):
-                if not self.wanted.admit(record, unsaid=True):  # another kind is asked for as well
-                    self.barred.add(record.key)
-            elif len(hits) < limit:
-                hits.append(hit._replace(record=record))
-        return hits
+            if self.is_ours or filters.admit(record, unsaid=True):
+                hits.append(hit if record is hit.record else hit._replace(record=record))
+            elif not self.filters.admit(record, unsaid=True):
+                self.barred.add(record.key)
+        return hits[: self.limit]
 
 
 async def ask_sources(
@@ -267,105 +274,188 @@ async def ask_sources(
 
     A source that fails or is late costs nobody else anything; what it said in time is kept.
     """
-    strategy = recall.settings.strategy
-    orders = _ORDERS["balanced" if callable(strategy) else strategy]
-    most = min(max(_LEAST_ASKED, 3 * recall.limit), _MOST_ASKED)
-
-    def ask(name: str, source: MemorySource, kind: MemoryKind) -> _Ask:
-        options = {"limit": most, "filters": replace(filters, kinds=(kind,))}
-        own = _answer_name(name, kind, sources)
-        told = (own, source, kind, recall.signals, options, vector, orders)
-        return _Ask(*told, [], {}, {}, filters, set())
-
-    groups = [[ask(name, source, k) for k in filters.kinds] for name, source in sources.items()]
+    names = {n: [_answer_name(n, kind, sources) for kind in filters.kinds] for n in sources}
     if filters.admit_nothing:
-        return [SourceAnswer(one.name, one.kind, "empty") for group in groups for one in group]
-    answers = await asyncio.gather(*(_ask_source(group, filters, deadline) for group in groups))
-    return [answer for group in answers for answer in group]
+        told = [pair for own in names.values() for pair in zip(own, filters.kinds, strict=True)]
+        return [SourceAnswer(name, kind, "empty") for name, kind in told]
+    limit = min(max(recall.max_tokens // _TOKENS_PER_HIT, _LEAST_HITS), _MOST_HITS)
+    asked = list[Coroutine[Any, Any, list[SourceAnswer]]]()
+    for name, source in sources.items():
+        ask = _Ask(source, filters, recall, vector, limit, {}, {}, [], {}, set())
+        asked.append(_ask_source(names[name], ask, deadline))
+    return [answer for group in await asyncio.gather(*asked) for answer in group]
 
 
 def _answer_name(name: str, kind: MemoryKind, sources: Mapping[str, MemorySource]) -> str:
     return kind if len(sources) == 1 else f"{name}/{kind}"
 
 
-async def _ask_source(
-    asks: Sequence[_Ask], filters: MemoryFilters, deadline: Deadline
-) -> list[SourceAnswer]:
-    """Return what one source answers; of the kinds that it has none of, one is asked for all."""
-    source, there = asks[0].source, {ask.kind for ask in asks}
+async def _ask_source(names: Sequence[str], ask: _Ask, deadline: Deadline) -> list[SourceAnswer]:
+    """Return what one source answers, by kind."""
+    source, filters = ask.source, ask.filters
+    state: SourceState = "empty"
     async with _turn_with(source, deadline), deadline.turn() as late:
-        if len(asks) >= _LEAST_KINDS and hasattr(source, "present_kinds"):
-            with suppress(Exception):  # a search says why
-                there = await deadline.wait_for(source.present_kinds(filters=filters), late)
-        # By words alone there is nothing to be found of them; vectors may be of another model.
-        speaker = next((ask.kind for ask in asks if ask.kind not in there), None)
-        if asks[0].signals.terms and asks[0].vector is None:
-            speaker = None
-        asked = [ask for ask in asks if ask.kind in there or ask.kind == speaker]
-        found = await asyncio.gather(*(_ask(ask, deadline, late) for ask in asked))
-    by_kind = {answer.kind: answer for answer in found}
-    said = by_kind.get(speaker) if speaker else None
-    if said is None or said.hits:
-        said = SourceAnswer("", "", "empty")
-    return [by_kind.get(a.kind) or said._replace(source=a.name, kind=a.kind) for a in asks]
-
-
-async def _ask(ask: _Ask, deadline: Deadline, late: object) -> SourceAnswer:
-    state: SourceState
-    try:
-        skipped = await deadline.wait_for(_answer(ask), late)
-        state = "skipped" if skipped else "ok" if ask.hits else "empty"
-        if ask.barred:
-            number = f"{len(ask.barred)} record{'s' * (len(ask.barred) > 1)}"
-            ask.notes[f"{number} that the filters exclude had to be left out of its answer"] = None
-        reason = skipped or "; ".join(ask.notes) or None
-    except TimeoutError as error:
-        state, reason = "timed_out", str(error)
-    except Exception as error:
-        state, reason = "failed", problem_of(error)
-    hits, neighbours = tuple(ask.hits), dict(ask.neighbours)
-    return SourceAnswer(ask.name, ask.kind, state, hits, neighbours, reason)
+        try:
+            work = partial(_answer, ask)
+            told = source.at_once(work) if isinstance(source, MemoryStore) else work()
+            skipped = await deadline.wait_for(told, late)
+            state = "skipped" if skipped else "empty"
+            if ask.barred:
+                number = f"{len(ask.barred)} record{'s' * (len(ask.barred) > 1)}"
+                note = f"{number} that the filters exclude had to be left out of its answer"
+                ask.notes[note] = None
+            reason = skipped or "; ".join(ask.notes) or None
+        except TimeoutError as error:
+            state, reason = "timed_out", str(error)
+        except Exception as error:
+            state, reason = "failed", problem_of(error)
+    hits: dict[str, list[MemoryHit]] = {kind: [] for kind in filters.kinds}
+    for hit in [*ask.hits.values()]:
+        hits[hit.record.kind].append(hit)
+    counts = ask.counts[0] if ask.counts else None
+    return [
+        SourceAnswer(
+            name,
+            kind,
+            "ok" if state == "empty" and hits[kind] else state,
+            tuple(hits[kind]),
+            {
+                key: near
+                for hit in hits[kind]
+                if (near := ask.neighbours.get(key := hit.record.key))
+            },
+            reason,
+            counts,
+        )
+        for name, kind in zip(names, filters.kinds, strict=True)
+    ]
 
 
 async def _answer(ask: _Ask) -> str | None:
     """Fill in what the source says; return why it was not asked."""
-    source, signals = ask.source, ask.signals
+    source, signals = ask.source, ask.recall.signals
     if not signals.terms and ask.vector is None:
         if signals.query.strip():
             ask.notes["the query has no word to look for"] = None
         elif not hasattr(source, "list_records"):
             return "it lists nothing, and there is no query"
         else:
-            for order in ask.orders:
-                listed = await source.list_records(order=order, **ask.options)
-                ask.hits[len(ask.hits) :] = ask.usable(map(MemoryHit, listed))
-                if order != "last_accessed" and len(listed) < ask.options["limit"]:
+            strategy = ask.recall.settings.strategy
+            for order in _ORDERS["balanced" if callable(strategy) else strategy]:
+                found = await _of_each_kind(ask, partial(_list, ask, order))
+                if order != "last_accessed" and len(found) < ask.limit:
                     break  # these were all
         return None
-    ask.hits[:] = await _search(ask, signals.search_text)
-    names = mentioned_speakers(signals, [hit.record for hit in ask.hits])
-    nameless = without_names(signals.search_text, names)
-    if names and nameless.strip():
-        # Who speaks is known of every turn: the name's own words would only drown the others.
-        ask.hits[:] = await _search(ask, nameless) or ask.hits
-    ask.hits[:] = await _with_related(ask, names)
-    if ask.hits and hasattr(source, "neighbours"):
-        ids = [hit.record.id for hit in ask.hits[:_HITS_WITH_NEIGHBOURS]]
+    # Who speaks is known of every turn: the name's own words would only drown the others.
+    names = mentioned_names(signals)
+    is_nameless = not names.issuperset(signals.terms) or ask.vector is not None
+    found = await _find(ask, names) if is_nameless else []
+    speakers = names & mentioned_speakers(signals, (hit.record for hit in found))
+    if speakers != names:  # some of them are what is asked for
+        found = await _find(ask, speakers if is_nameless else ())
+    if len(found) < ask.limit:
+        await _add_related(ask, speakers)
+    if hasattr(source, "word_counts"):
+        counts = await source.word_counts(signals.terms)
+        ask.counts[:] = [counts] if counts is not None else []
+    await _add_neighbours(ask)
+    return None
+
+
+async def _find(ask: _Ask, names: Collection[str]) -> list[MemoryHit]:
+    ask.hits.clear()
+    text = without_names(ask.recall.signals.search_text, names)
+    return await _of_each_kind(ask, partial(_search, ask, text))
+
+
+async def _of_each_kind(
+    ask: _Ask, look: Callable[[MemoryFilters], Awaitable[list[MemoryHit]]]
+) -> list[MemoryHit]:
+    """Return what is found, and keep it: of every kind that is there as many as are asked for."""
+    kinds = ask.filters.kinds
+    every = ask.filters if len(kinds) < len(KINDS) else replace(ask.filters, kinds=())
+    found = await look(every)
+    for hit in found:
+        ask.hits.setdefault(hit.record.key, hit)
+    if len(found) >= ask.limit and len(kinds) > 1 and hasattr(ask.source, "present_kinds"):
+        there = await ask.source.present_kinds(filters=every)
+        for kind in [kind for kind in kinds if kind in there] if len(there) > 1 else ():
+            more = await look(replace(ask.filters, kinds=(kind,)))
+            for hit in more:
+                ask.hits.setdefault(hit.record.key, hit)
+    return found
+
+
+async def _list(ask: _Ask, order: str, filters: MemoryFilters) -> list[MemoryHit]:
+    listed = await ask.source.list_records(order=order, limit=ask.limit, filters=filters)
+    return ask.take(map(MemoryHit, listed), filters)
+
+
+async def _search(ask: _Ask, text: str, filters: MemoryFilters) -> list[MemoryHit]:
+    options: Any = {"limit": ask.limit, "filters": filters}
+    if ask.vector is not None and not ask.notes:
         try:
+            return ask.take(await ask.source.search(text, vector=ask.vector, **options), filters)
+        except (errors.MissingExtraError, errors.VectorModelError) as error:
+            ask.notes[f"searched by words alone: {error.problem}"] = None
+    return ask.take(await ask.source.search(text, **options), filters)
+
+
+async def _add_related(ask: _Ask, names: Collection[str]) -> None:
+    """Add what only has words of like meaning, as found by words that weigh nothing.
+
+    That a vector found it too makes no difference: those of small models are vague. Sources without
+    a rank by words know what means the same.
+    """
+    likeness: dict[str, float] = {}
+    for term, related in ask.recall.signals.related.items():
+        for word, near in related.items() if term not in names else ():
+            likeness[word] = max(likeness.get(word, 0.0), near)
+    closest = sorted(likeness, key=lambda word: (-likeness[word], word))[:_RELATED_WORDS]
+    is_by_meaning = bool(ask.hits) and all(hit.bm25 is None for hit in ask.hits.values())
+    if not closest or (is_by_meaning and (ask.vector is None or ask.notes)):
+        return
+    options: Any = {"limit": ask.limit, "filters": ask.filters}
+    for hit in ask.take(await ask.source.search(" ".join(closest), **options), ask.filters):
+        if not is_by_meaning or hit.bm25 is not None:
+            known = ask.hits.get(hit.record.key)
+            if known is None or is_by_meaning:
+                ask.hits[hit.record.key] = (known or hit)._replace(bm25=0.0)
+
+
+async def _add_neighbours(ask: _Ask) -> None:
+    """Add what stands around the best hits."""
+    source, best = ask.source, [*ask.hits.values()][: int(ask.limit * _SHARE_WITH_NEIGHBOURS)]
+    try:
+        if isinstance(source, MemoryStore):
+            found = await source.around([hit.record for hit in best], _REACH, _REACH)
+        elif best and hasattr(source, "neighbours"):
+            ids = [hit.record.id for hit in best]
             earlier = await source.neighbours(ids, before=_REACH, after=0)
             later = await source.neighbours(ids, before=0, after=_REACH)
-        except errors.MemoryFormatError as error:  # what was found stands without it
-            ask.notes[f"what stands around them cannot be read: {error.problem}"] = None
-            return None
-        for hit in ask.hits[:_HITS_WITH_NEIGHBOURS]:
-            name = hit.record.id
-            before = _reached(hit.record, earlier.get(name, ()), ask.options["filters"])[-_REACH:]
-            after = _reached(hit.record, later.get(name, ()), ask.options["filters"])[:_REACH]
-            ask.neighbours[hit.record.key] = [
-                *((record, at - len(before)) for at, record in enumerate(before)),
-                *((record, at) for at, record in enumerate(after, 1)),
-            ]
-    return None
+            found = {hit.record.key: _placed(hit.record.id, earlier, later) for hit in best}
+        else:
+            return
+    except errors.MemoryFormatError as error:  # what was found stands without it
+        ask.notes[f"what stands around them cannot be read: {error.problem}"] = None
+        return
+    others = replace(ask.filters, kinds=(), namespaces=None)  # the start's are theirs
+    is_free = isinstance(source, MemoryStore) and others == NO_FILTERS
+    for key, near in found.items():
+        start = ask.hits[key].record
+        ask.neighbours[key] = [
+            (one, distance)
+            for record, distance in near
+            for one in ([record] if is_free else _reached(start, [record], ask.filters))
+        ]
+
+
+def _placed(
+    memory_id: str, earlier: Mapping[str, Any], later: Mapping[str, Any]
+) -> list[tuple[MemoryRecord, int]]:
+    before, after = [*earlier.get(memory_id, ())][-_REACH:], [*later.get(memory_id, ())][:_REACH]
+    distances = (*range(-len(before), 0), *range(1, len(after) + 1))
+    return [*zip((*before, *after), distances, strict=True)]
 
 
 def _reached(
@@ -375,42 +465,6 @@ def _reached(
     others = replace(filters, namespaces=None)  # that of the start was looked at
     found = (identified(one) for one in records if one.namespace == start.namespace)
     return [*filter(others.admit, found)]
-
-
-async def _search(ask: _Ask, text: str) -> list[MemoryHit]:
-    if ask.vector is not None and not ask.notes:
-        try:
-            return ask.usable(await ask.source.search(text, vector=ask.vector, **ask.options))
-        except (errors.MissingExtraError, errors.VectorModelError) as error:
-            ask.notes[f"searched by words alone: {error.problem}"] = None
-    return ask.usable(await ask.source.search(text, **ask.options))
-
-
-async def _with_related(ask: _Ask, names: frozenset[str]) -> list[MemoryHit]:
-    """Return the hits with what only has words of like meaning, as found by words that weigh nothing.
-
-    That a vector found it too makes no difference: those of small models are vague. Sources without
-    a rank by words know what means the same.
-    """
-    likeness: dict[str, float] = {}
-    for term, related in ask.signals.related.items():
-        for word, near in related.items() if term not in names else ():
-            likeness[word] = max(likeness.get(word, 0.0), near)
-    closest = sorted(likeness, key=lambda word: (-likeness[word], word))[:_RELATED_WORDS]
-    hits = [*ask.hits]
-    is_by_meaning = bool(hits) and all(hit.bm25 is None for hit in hits)
-    if not closest or (is_by_meaning and (ask.vector is None or ask.notes)):
-        return hits
-    found = await ask.source.search(" ".join(closest), **ask.options)
-    added = {
-        hit.record.key: hit._replace(bm25=0.0)
-        for hit in ask.usable(found)
-        if not is_by_meaning or hit.bm25 is not None
-    }
-    again = added.keys() if is_by_meaning else ()
-    hits = [hit._replace(bm25=0.0) if hit.record.key in again else hit for hit in hits]
-    known = {hit.record.key for hit in hits}
-    return [*hits, *(hit for name, hit in added.items() if name not in known)]
 
 
 # ---- meaning ----

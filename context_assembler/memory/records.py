@@ -287,6 +287,13 @@ class MemoryHit(NamedTuple):
     similarity: float | None = None
 
 
+class WordCounts(NamedTuple):
+    """How many records a source has, and how many of them have each of some words, about."""
+
+    records: int
+    by_word: Mapping[str, int]
+
+
 class Remembered(NamedTuple):
     """What became of a record that was to be kept.
 
@@ -338,8 +345,9 @@ class MemoryStats(NamedTuple):
 class MemorySource(Protocol):
     """Somewhere memories are found.
 
-    A source may offer `neighbours`, `list_records`, `get` and `present_kinds` as a `MemoryStore`
-    does: what stands around a hit, what is newest and what relations lead to is then found as well.
+    A source may offer `neighbours`, `list_records`, `get`, `present_kinds` and `word_counts` as a
+    `MemoryStore` does: what stands around a hit, what is newest and what relations lead to is then
+    found as well, and how rare a word is need not be guessed from what was found.
     """
 
     name: str

@@ -15,7 +15,7 @@ from sys import float_info
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.memory.kinds import KINDS, EventMetadata, MemoryKind, check_kind, is_texts
-from context_assembler.memory.records import MemoryHit, MemoryRecord, refuse
+from context_assembler.memory.records import MemoryHit, MemoryRecord, WordCounts, refuse
 from context_assembler.memory.words import (
     Signals,
     count_words,
@@ -34,15 +34,19 @@ RecallStrategy: TypeAlias = Literal["balanced", "recent", "important"]
 
 WORDS_WEIGHT: Final = 0.6
 READ_CHARS: Final = 2_000  # of a record; of longer ones the source's own opinion counts, too
-_LEAST_FIT: Final = 0.4  # of a source, as a part of the one that fits best; below, chance words
 _FAR_CHARS: Final = 200_000  # looked through for the query's words
 _BESIDE_CHARS: Final = 100  # read before and behind each
 _SATURATION: Final = 1.2  # how slowly a word that is repeated adds less (BM25's k1)
 _LENGTH_SHARE: Final = 0.4  # how much a longer text has to say more (BM25's b)
 _KEPT_TEXTS: Final = 8_192
 _UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
-_NEIGHBOUR_WEIGHTS: Final = {1: 0.4, 2: 0.25}
-_SESSION_WEIGHT: Final = 0.3
+_NEIGHBOUR_WEIGHTS: Final = {1: 0.2, 2: 0.1}
+_SESSION_WEIGHT: Final = 0.15  # of the best of a session
+_COVERED_WEIGHT: Final = 0.3  # of the words that a session covers
+_BESIDE_PART: Final = 0.5
+_BESIDE_WEIGHTS: Final = {1: 0.5, 2: 0.3}
+_SPEAKER_FACTOR: Final = 1.76
+_LEAST_RECORDS: Final = 1_000  # that a source has for all we know, if it does not say
 _LEAST_RELEVANCE: Final = 0.02  # as a part of the best of the source
 _ALIKE: Final = 0.3  # a cosine from which on meaning alone is enough
 _ENOUGH_WORDS: Final = 3
@@ -62,6 +66,7 @@ class SourceAnswer(NamedTuple):
         hits: Best first; in the order of the source if nothing was asked for.
         neighbours: By the key of a hit, what stands around it, and how many places away.
         reason: Why there is no answer, or not all of it.
+        counts: How many of the source's records have the words of the query, if it says so.
     """
 
     source: str
@@ -70,6 +75,7 @@ class SourceAnswer(NamedTuple):
     hits: tuple[MemoryHit, ...] = ()
     neighbours: Mapping[str, Sequence[tuple[MemoryRecord, int]]] = {}
     reason: str | None = None
+    counts: WordCounts | None = None
 
 
 class Candidate(NamedTuple):
@@ -110,6 +116,7 @@ class Recall(NamedTuple):
     count_text: CountText
     clean: Clean
     namespaces: Sequence[str] | None = None
+    max_tokens: int = 10_000  # of the largest budget that is known
 
 
 class RecallWeights(NamedTuple):
@@ -142,8 +149,7 @@ class RecallSettings:
         half_life_hours: How long after it was made, or last touched, a memory is half as recent; with
             `balanced` and no query, worth half.
         floor: The part of the query's words that the best of a source must have, or three of them;
-            otherwise nothing of that source is relevant, and neither is a source that fits less
-            than two fifths as well as another one. 0 is no floor.
+            otherwise nothing of that source is relevant. 0 is no floor.
         depth: How many relations are walked from an entity that was found.
         order: Where the best stands: some models read the end more closely.
         times: How times are written: relative to now, or as a date, which stays true in a text that
@@ -212,19 +218,21 @@ RECALL_PRESETS: Final[Mapping[str, RecallSettings]] = {
 # ---- words ----
 
 
-_BAGS: Final[dict[str, Counter[str]]] = {}
+_BAGS: Final[dict[str, tuple[dict[str, int], int]]] = {}
 
 
-def _bags_of(texts: Sequence[str]) -> list[Counter[str]]:
-    """Return the stems of each text with how often each is there."""
+def _bags_of(texts: Sequence[str]) -> list[tuple[dict[str, int], int]]:
+    """Return the stems of each text with how often each is there, and how many words it has."""
     missing = [text for text in dict.fromkeys(texts) if text not in _BAGS]
     if len(_BAGS) + len(missing) > _KEPT_TEXTS:
         _BAGS.clear()
         missing = [*dict.fromkeys(texts)]
-    bags = _BAGS
     for text, found in zip(missing, stems([index_text(text) for text in missing]), strict=True):
-        bags[text] = Counter(found)
-    return [bags[text] for text in texts]
+        bag = dict[str, int]()
+        for stem in found:
+            bag[stem] = bag.get(stem, 0) + 1
+        _BAGS[text] = bag, len(found)
+    return [_BAGS[text] for text in texts]
 
 
 def _said(record: MemoryRecord) -> str:
@@ -248,45 +256,68 @@ def _far_behind(text: str, roots: Iterable[str]) -> str:
     return " ".join(pieces)
 
 
-def match_words(
-    records: Mapping[str, MemoryRecord], signals: Signals, *, names: Collection[str] = ()
-) -> dict[str, float]:
-    """Return by id how well each record fits the words; those that share none are left out.
+Matches: TypeAlias = list[dict[int, float]]
+"""Of each record, by the place of a word of the query, what its best form of that word is worth."""
 
-    A word counts for more the fewer of the records have it, and a word of like meaning for less
+
+def match_words(
+    records: Sequence[MemoryRecord],
+    signals: Signals,
+    names: Collection[str],
+    told: Sequence[WordCounts],
+    untold: Collection[int],
+) -> tuple[Matches, list[float]]:
+    """Return how well each record fits the words, and what each word is worth.
+
+    A word counts for more the fewer of all records have it, and a word of like meaning for less
     than the word itself. Whatever the sources' own ranks, here all are weighed by one measure.
 
     Args:
         names: Words that do not count: they are names of those who say the records.
+        told: What sources say of how many of their records have each word.
+        untold: The places of records whose source says nothing of it: these stand for the rest.
     """
-    if not records:
-        return {}
     cut = stems([term.removesuffix("*") for term in signals.terms])
     stems_by_term = dict(zip(signals.terms, cut, strict=True))
-    bags = dict(zip(records, _bags_of([_said(record) for record in records.values()]), strict=True))
-    if long := [key for key, record in records.items() if len(record.text) > READ_CHARS]:
-        roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
-        far = _bags_of([_far_behind(records[key].text, roots) for key in long])
-        bags |= {key: bags[key] + bag for key, bag in zip(long, far, strict=True)}
-    terms = [term for term in signals.terms if term not in names] or signals.terms
-    uses = _uses_of(terms, stems_by_term, signals, bags.values())
-    usual_size = sum(bag.total() for bag in bags.values()) / len(bags) or 1.0
-    shared = {key: bag.keys() & uses.keys() for key, bag in bags.items()}
-    counts = Counter(form for forms in shared.values() for form in forms)
-    rarity = {n: log(1 + (len(bags) - count + 0.5) / (count + 0.5)) for n, count in counts.items()}
-    scores: dict[str, float] = {}
-    for key, found in shared.items():
-        if found:
-            bag = bags[key]
-            length = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * bag.total() / usual_size)
-            best = [0.0] * len(terms)
-            for form in found:
-                count = bag[form]
-                worth = rarity[form] * (count * (_SATURATION + 1) / (count + length))
-                for at, likeness in uses[form]:
-                    best[at] = max(best[at], likeness * worth)
-            scores[key] = sum(best)
-    return scores
+    bags = _bags_of([_said(record) for record in records])
+    for at, record in enumerate(records):
+        if len(record.text) > READ_CHARS:
+            roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
+            [(far, behind)], (bag, size) = _bags_of([_far_behind(record.text, roots)]), bags[at]
+            bags[at] = {n: bag.get(n, 0) + far.get(n, 0) for n in {**bag, **far}}, size + behind
+    terms = [term for term in signals.terms if term not in names] or [*signals.terms]
+    uses = _uses_of(terms, stems_by_term, signals, (bag for bag, _ in bags))
+    shared = [bag.keys() & uses.keys() for bag, _ in bags]
+    known = sum(one.records for one in told) + (max(len(untold), _LEAST_RECORDS) if untold else 0)
+    counts = [sum(one.by_word.get(term, 0) for one in told) for term in terms]
+    for place in untold:
+        for at in {at for form in shared[place] for at, likeness in uses[form] if likeness == 1}:
+            counts[at] += 1
+    rarity = [_rarity(count, known) for count in counts]
+    seen = Counter(form for forms in shared for form in forms)
+    worths = {
+        form: [
+            (at, like * (rarity[at] if like == 1 else min(rarity[at], _rarity(count, len(bags)))))
+            for at, like in uses[form]
+        ]
+        for form, count in seen.items()
+    }
+    usual_size = sum(size for _, size in bags) / max(len(bags), 1) or 1.0
+    matches: Matches = []
+    for (bag, size), forms in zip(bags, shared, strict=True):
+        best = dict[int, float]()
+        length = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * size / usual_size)
+        for form in forms:
+            times = bag[form] * (_SATURATION + 1) / (bag[form] + length)
+            for at, worth in worths[form]:
+                best[at] = max(best.get(at, 0.0), worth * times)
+        matches.append(best)
+    return matches, rarity
+
+
+def _rarity(count: int, records: int) -> float:
+    """Return what a word is worth that so many of the records have."""
+    return log(1 + (max(records - count, 0) + 0.5) / (count + 0.5))
 
 
 def _uses_of(
@@ -332,9 +363,14 @@ def _name_words(name: str) -> set[str]:
     return {word for word in re.findall(r"[^\W_]+", name.lower()) if len(word) > 1}
 
 
+def mentioned_names(signals: Signals) -> set[str]:
+    """Return the words of the names that a query mentions, lower-case."""
+    return {word for name in signals.entities for word in _name_words(name)}
+
+
 def mentioned_speakers(signals: Signals, records: Iterable[MemoryRecord]) -> frozenset[str]:
     """Return the words of the query that are names of those who say the records, lower-case."""
-    asked = {word for name in signals.entities for word in _name_words(name)}
+    asked = mentioned_names(signals)
     return frozenset(asked & set().union(*map(_speaker_words, records))) if asked else frozenset()
 
 
@@ -347,7 +383,8 @@ def without_names(text: str, names: Collection[str]) -> str:
 
 def _lift_of(record: MemoryRecord, signals: Signals, speakers: Collection[str]) -> float:
     """Return the factor of a record's worth: 1 if nothing besides its words speaks for it."""
-    factor = 1.5 if speakers and not _speaker_words(record).isdisjoint(speakers) else 1.0
+    is_said_by = speakers and not _speaker_words(record).isdisjoint(speakers)
+    factor = _SPEAKER_FACTOR if is_said_by else 1.0
     if signals.dates:
         named = [*find_dates(record.text[:READ_CHARS], now=None)]
         made = record.created_at
@@ -365,7 +402,7 @@ def _lift_of(record: MemoryRecord, signals: Signals, speakers: Collection[str]) 
     return factor
 
 
-# ---- the score of an answer ----
+# ---- the score of a record ----
 
 
 def fuse(words: float, meaning: float) -> float:
@@ -373,96 +410,145 @@ def fuse(words: float, meaning: float) -> float:
     return WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * meaning
 
 
-def score_answer(answer: SourceAnswer, recall: Recall) -> tuple[list[Candidate], list[Candidate]]:
-    """Return a candidate for each record of the answer, and those that are below the floor.
+class _Seen:
+    """The records of all answers, each once, and what stands next to what."""
 
-    `relevance` is 1 for the best of the source, which `weigh_sources` compares with the best of
-    others; `score` is settled by `rank_candidates`.
+    def __init__(self, answers: Sequence[SourceAnswer]) -> None:
+        self.records, self.owners = list[MemoryRecord](), list[int]()
+        self.hits, self.links = dict[int, MemoryHit](), list[tuple[int, int, int]]()
+        for owner, answer in enumerate(answers):
+            known: dict[str, int] = {}
+            for hit in answer.hits:
+                self.hits.setdefault(self._place(known, hit.record, owner), hit)
+            for key, around in answer.neighbours.items():
+                at = known[key]
+                for record, distance in around:
+                    self.links.append((at, self._place(known, record, owner), abs(distance)))
+
+    def _place(self, known: dict[str, int], record: MemoryRecord, owner: int) -> int:
+        key = record.key
+        if key not in known:
+            known[key] = len(self.records)
+            self.records.append(record)
+            self.owners.append(owner)
+        return known[key]
+
+
+def rank_answers(
+    answers: Iterable[SourceAnswer], recall: Recall
+) -> tuple[list[Candidate], list[Candidate], dict[str, SourceState]]:
+    """Return the candidates, best first, those below the floor, and each source's state.
+
+    All records are weighed by one measure, of whatever source and kind they are: a word counts by
+    how rare it is among all that the sources keep.
     """
-    signals, now, half_life = recall.signals, recall.now, recall.settings.half_life_hours
-    records: dict[str, MemoryRecord] = {}
-    for hit in answer.hits:
-        records.setdefault(hit.record.key, hit.record)
-    for hit in answer.hits:
-        for record, _ in answer.neighbours.get(hit.record.key, ()):
-            records.setdefault(record.key, record)
-    speakers = mentioned_speakers(signals, records.values())
-    words = _words_of(answer, records, signals, speakers)
-    near = {hit.record.key: hit.similarity for hit in answer.hits if hit.similarity is not None}
-    meaning = _surprises(near)
-    # What each is worth by itself: both sides, or the one that there is.
-    own = dict.fromkeys((*(hit.record.key for hit in answer.hits), *words), 1.0)
-    own = {key: _both(key, words, meaning) for key in own} if words or meaning else own
-    around: dict[str, float] = {}
-    for hit in answer.hits:
-        for record, distance in answer.neighbours.get(hit.record.key, ()):
-            weight = _NEIGHBOUR_WEIGHTS.get(abs(distance), 0.0)
-            around[record.key] = around.get(record.key, 0.0) + weight * own[hit.record.key]
+    answers, signals = [*answers], recall.signals
+    seen, half_life = _Seen(answers), recall.settings.half_life_hours
+    speakers = mentioned_speakers(signals, seen.records)
+    words, covered = _word_scores(answers, seen, signals, speakers)
+    meaning = _surprises(
+        {at: h.similarity for at, h in seen.hits.items() if h.similarity is not None}
+    )
+    fused = {seen.owners[at] for at in meaning} & {seen.owners[at] for at in words}
+    own: dict[int, float] = {}
+    for at in {**seen.hits, **words}:
+        word, near = words.get(at, 0.0), meaning.get(at, 0.0)
+        own[at] = fuse(word, near) if seen.owners[at] in fused else word or near
+    around: dict[int, float] = {}
+    for start, end, distance in seen.links:
+        lift = _NEIGHBOUR_WEIGHTS.get(distance, 0.0) * own[start]
+        around[end] = around.get(end, 0.0) + lift
     best: dict[object, float] = {}
-    for key, record in records.items():
-        if place := _place_of(record):
-            best[place] = max(best.get(place, 0.0), own.get(key, 0.0))
-    worths: dict[str, float] = {}
-    for key, record in records.items():
-        place = _place_of(record)
-        beside = around.get(key, 0.0) + _SESSION_WEIGHT * best.get(place, 0.0)
-        worths[key] = (own.get(key, 0.0) + beside) * _lift_of(record, signals, speakers)
+    places = [_place_of(record, at) for at, record in enumerate(seen.records)]
+    for at, place in enumerate(places):
+        best[place] = max(best.get(place, 0.0), own.get(at, 0.0))
+    worths: dict[int, float] = {}
+    for at, record in enumerate(seen.records):
+        place = places[at]
+        session = _SESSION_WEIGHT * best[place] + _COVERED_WEIGHT * covered.get(place, 0.0)
+        worth = own.get(at, 0.0) + around.get(at, 0.0) + session
+        worths[at] = worth * _lift_of(record, signals, speakers)
     relevances = _spread(worths)
-    is_relevant = _is_relevant(answer.hits, signals, floor=recall.settings.floor)
-    kept: list[Candidate] = []
-    below: list[Candidate] = []
-    for order, (key, record) in enumerate(records.items()):
+    floor = recall.settings.floor
+    fits = [_is_relevant(answer.hits, signals, floor=floor) for answer in answers]
+    kept, below = list[Candidate](), list[Candidate]()
+    for at, record in enumerate(seen.records):
         scores = {
-            "relevance": relevances[key],
-            "words": words.get(key, 0.0),
-            "meaning": meaning.get(key, 0.0),
-            "around": around.get(key, 0.0),
-            "recency": _recency_of(record, now, half_life),
+            "relevance": relevances[at],
+            "words": words.get(at, 0.0),
+            "meaning": meaning.get(at, 0.0),
+            "around": around.get(at, 0.0),
+            "recency": _recency_of(record, recall.now, half_life),
             "importance": record.importance,
         }
-        reason = "it fits the query" if key in own else "it stands next to what fits the query"
-        found = (answer.source,)
-        candidate = Candidate(record, answer.source, order, 0.0, scores, found, reason)
-        is_kept = is_relevant and relevances[key] >= _LEAST_RELEVANCE
+        reason = "it fits the query" if at in own else "it stands next to what fits the query"
+        name = answers[seen.owners[at]].source
+        candidate = Candidate(record, name, at, 0.0, scores, (name,), reason)
+        is_kept = fits[seen.owners[at]] and relevances[at] >= _LEAST_RELEVANCE
         (kept if is_kept else below).append(candidate)
-    return kept, below
+    shown = {candidate.source for candidate in kept}
+    states: dict[str, SourceState] = {
+        a.source: "below_floor" if a.state == "ok" and a.source not in shown else a.state
+        for a in answers
+    }
+    return rank_candidates(kept, recall), below, states
 
 
-def _words_of(
-    answer: SourceAnswer,
-    records: Mapping[str, MemoryRecord],
-    signals: Signals,
-    speakers: Collection[str],
-) -> dict[str, float]:
-    """Return how well the words of each record fit, as a part of the best; 0 is left out.
+def _word_scores(
+    answers: Sequence[SourceAnswer], seen: _Seen, signals: Signals, speakers: Collection[str]
+) -> tuple[dict[int, float], dict[object, float]]:
+    """Return how well the words of each record fit, and of each session how many it covers.
 
-    Sources that do not rank by words are not judged by them.
+    The first is a part of the best, where 0 is left out, the second of all words. Half of it is what
+    stands next to a record as well. Sources that do not rank by words are not judged by them.
     """
-    if all(hit.bm25 is None for hit in answer.hits):
-        return {}
-    words = _spread(match_words(records, signals, names=speakers))
-    ranked = _spread({hit.record.key: hit.bm25 for hit in answer.hits if hit.bm25})
-    for key, part in ranked.items():
-        # What lies behind the characters that are read here only the source can know.
-        if len(records[key].text) > READ_CHARS:
-            words[key] = max(words.get(key, 0.0), part)
-        elif key not in words:
-            words[key] = _UNSEEN_FACTOR * part
-    return words
+    told = {id(answer.counts): answer.counts for answer in answers if answer.counts}
+    untold = [at for at, owner in enumerate(seen.owners) if not answers[owner].counts]
+    matches, rarity = match_words(seen.records, signals, speakers, [*told.values()], untold)
+    near = [dict(match) for match in matches]
+    for start, end, distance in seen.links:
+        weight = _BESIDE_WEIGHTS.get(distance, 0.0)
+        for at, other in ((start, end), (end, start)):
+            for term, worth in matches[other].items():
+                near[at][term] = max(near[at].get(term, 0.0), weight * worth)
+    worths = {
+        at: (1 - _BESIDE_PART) * sum(match.values()) + _BESIDE_PART * sum(near[at].values())
+        for at, match in enumerate(matches)
+        if near[at]
+    }
+    words = _spread(worths)
+    covered: dict[object, set[int]] = {}
+    for at, match in enumerate(matches):
+        covered.setdefault(_place_of(seen.records[at], at), set()).update(match)
+    total = sum(rarity) or 1.0
+    parts = {place: sum(rarity[at] for at in terms) / total for place, terms in covered.items()}
+    for owner, answer in enumerate(answers):
+        own = [at for at, one in enumerate(seen.owners) if one == owner]
+        most = max((words.get(at, 0.0) for at in own), default=0.0) or 1.0
+        if all(hit.bm25 is None for hit in answer.hits):
+            is_told = any(hit.similarity is not None for hit in answer.hits)
+            for at in own:
+                words.pop(at, None)
+                if not is_told and at in seen.hits:
+                    words[at] = most
+            continue
+        ranked = {at: hit.bm25 for at in own if (hit := seen.hits.get(at)) and hit.bm25}
+        for at, part in _spread(ranked).items():
+            # What lies behind the characters that are read here only the source can know.
+            if len(seen.records[at].text) > READ_CHARS:
+                words[at] = max(words.get(at, 0.0), part * most)
+            elif at not in words:
+                words[at] = _UNSEEN_FACTOR * part * most
+    return words, parts
 
 
-def _both(key: str, words: Mapping[str, float], meaning: Mapping[str, float]) -> float:
-    word, near = words.get(key, 0.0), meaning.get(key, 0.0)
-    return fuse(word, near) if words and meaning else word or near
-
-
-def _place_of(record: MemoryRecord) -> tuple[bool, str] | None:
-    """Return the session or else the parent that a record belongs to."""
+def _place_of(record: MemoryRecord, at: int) -> object:
+    """Return the session, or else the parent, that a record belongs to; itself if there is none."""
     place = record.session_id if record.session_id is not None else record.parent_id
-    return None if place is None else (record.session_id is not None, place)
+    return at if place is None else (record.session_id is not None, place)
 
 
-def _spread(values: Mapping[str, float]) -> dict[str, float]:
+def _spread(values: Mapping[int, float]) -> dict[int, float]:
     """Return the values as parts of the best of them."""
     best = max(values.values(), default=0.0)
     if best <= 0:
@@ -470,7 +556,7 @@ def _spread(values: Mapping[str, float]) -> dict[str, float]:
     return {key: max(value, 0.0) / best for key, value in values.items()}
 
 
-def _surprises(values: Mapping[str, float]) -> dict[str, float]:
+def _surprises(values: Mapping[int, float]) -> dict[int, float]:
     """Return how surprising it is that each value is so far above the mean, as parts of the most.
 
     The measure is that of the words' rarity, the logarithm of how seldom it happens by chance:
@@ -522,50 +608,6 @@ def _is_relevant(hits: Sequence[MemoryHit], signals: Signals, *, floor: float) -
         if shared >= wanted or hit.bm25 is None:
             return True
     return False
-
-
-# ---- several sources ----
-
-
-def weigh_sources(answers: Sequence[SourceAnswer], signals: Signals) -> dict[str, float]:
-    """Return how well the best hit of each source fits, as a part of the best of all.
-
-    How a source ranks its own hits says nothing of the others', so the words and the cosines of all
-    hits are compared here. A source of which they say nothing is worth as much as the best. If only
-    one answered, there is nothing to weigh.
-    """
-    if sum(bool(answer.hits) for answer in answers) < 2:
-        return {}
-    hits = {f"{a.source}\0{at}": hit for a in answers for at, hit in enumerate(a.hits)}
-    records = {key: hit.record for key, hit in hits.items()}
-    speakers = mentioned_speakers(signals, records.values())
-    words = _spread(match_words(records, signals, names=speakers))
-    meanings = _spread({k: near for k, hit in hits.items() if (near := hit.similarity or 0.0) > 0})
-    fits = {answer.source: 0.0 for answer in answers if answer.hits}
-    for key in hits:
-        source = key.rpartition("\0")[0]
-        fits[source] = max(fits[source], _both(key, words, meanings))
-    best = max(fits.values(), default=0.0)
-    return {source: fit / best if fit else 1.0 for source, fit in fits.items()}
-
-
-def rank_answers(
-    answers: Iterable[SourceAnswer], recall: Recall
-) -> tuple[list[Candidate], list[Candidate], dict[str, SourceState]]:
-    """Return the candidates, best first, those below the floor, and each source's state."""
-    scored = [(answer, *score_answer(answer, recall)) for answer in answers]
-    fits = weigh_sources([answer for answer, kept, _ in scored if kept], recall.signals)
-    found, below, states = list[Candidate](), list[Candidate](), dict[str, SourceState]()
-    for answer, kept, low in scored:
-        fit = fits.get(answer.source, 1.0)
-        is_far = fit < _LEAST_FIT and recall.settings.floor > 0
-        for candidate in kept if not is_far else ():
-            scores = {**candidate.scores, "relevance": candidate.scores["relevance"] * fit}
-            found.append(candidate._replace(scores=scores))
-        below += [*kept, *low] if is_far else low
-        is_below = answer.state == "ok" and (is_far or not kept)
-        states[answer.source] = "below_floor" if is_below else answer.state
-    return rank_candidates(found, recall), below, states
 
 
 def rank_candidates(candidates: Iterable[Candidate], recall: Recall) -> list[Candidate]:

@@ -16,7 +16,13 @@ from typing import Any, Final
 from context_assembler.errors import MemoryUnavailableError
 from context_assembler.memory import stores
 from context_assembler.memory.kinds import KINDS, MemoryKind
-from context_assembler.memory.records import NO_FILTERS, MemoryFilters, Vector, load_package
+from context_assembler.memory.records import (
+    NO_FILTERS,
+    MemoryFilters,
+    Vector,
+    WordCounts,
+    load_package,
+)
 from context_assembler.memory.stores import Entry, Row, Scores, SqlTable
 from context_assembler.memory.words import TOKENIZER, query_terms
 from context_assembler.sessions.files import Schema, SqliteFile, path_of
@@ -227,6 +233,15 @@ class SqliteDatabase:
             chosen = self._scan.nearest(vector, filters, None)
             chosen = [key for key in chosen if key in allowed]
         return chosen[:limit]
+
+    def word_counts(self, words: Sequence[str]) -> WordCounts:
+        """Return how many rows there are, and how many have each word; too many are not counted."""
+        with self.reading():
+            self._counts.refresh(self._db)
+            rows = self._counts.rows
+            most = max(stores.FLOOR_ROWS, int(rows * stores.COMMON_SHARE)) + 1
+            found = self._counts.of(self._db, [_quoted(word) for word in words], most)
+            return WordCounts(rows, {word: found[_quoted(word)] for word in words})
 
     def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be rows; there are surely none of the others."""

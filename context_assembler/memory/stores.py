@@ -12,6 +12,7 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Collection,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -25,7 +26,8 @@ from hashlib import blake2b, sha256
 from importlib import import_module
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeVar
+from threading import local
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from context_assembler import errors
 from context_assembler.events import Json, dump_json, is_list, is_object, load_json
@@ -42,6 +44,7 @@ from context_assembler.memory.records import (
     Remembered,
     Retention,
     Vector,
+    WordCounts,
     decode_details,
     encode_details,
     load_package,
@@ -150,7 +153,7 @@ class MemoryStore:
         self._table, self._clock = table, clock
         self._masks_secrets, self._finds_duplicates = masks_secrets, finds_duplicates
         self._pools: dict[bool, ThreadPoolExecutor] = {}
-        self._process_id = os.getpid()
+        self._process_id, self._here = os.getpid(), local()
         self._down: tuple[errors.MemoryUnavailableError, float] | None = None
 
     async def remember(self, records: Sequence[MemoryRecord]) -> list[Remembered]:
@@ -217,13 +220,64 @@ class MemoryStore:
         The records themselves are left out, and ids that are not there. What stands around a record
         is of its kind and namespace.
         """
-        found = await self._run(lambda: self._beside(memory_ids, before, after, filters))
-        distinct = {row.key: row for _, row in found if row}
-        records = dict(zip(distinct, await self._read(distinct.values), strict=True))
-        around: dict[str, list[MemoryRecord]] = {name: [] for name, _ in found}
-        for name, record in ((name, records[row.key]) for name, row in found if row):
-            around[name] += [record] if filters.admit(record) else []
+        starts = await self._read(
+            lambda: self._table.listed(replace(filters, ids=[*map(clean_text, memory_ids)]))
+        )
+        around = await self.around(starts, before, after)
+        found: dict[str, list[MemoryRecord]] = {start.id: [] for start in starts}
+        for start in starts:
+            found[start.id] += [one for one, _ in around[start.key] if filters.admit(one)]
+        return found
+
+    async def around(
+        self, records: Sequence[MemoryRecord], before: int, after: int
+    ) -> dict[str, list[tuple[MemoryRecord, int]]]:
+        """Return by key what `neighbours` does for records of this store, and how far away it is."""
+        known = {record.place: record for record in records}
+
+        def look() -> list[Row]:
+            near.update(self._table.beside([*known], before, after))
+            return self._table.rows(
+                "key", [*{k for keys in near.values() for k in keys} - {*known}]
+            )
+
+        near: dict[int, list[int]] = {}
+        known |= {record.place: record for record in await self._read(look)}
+        around: dict[str, list[tuple[MemoryRecord, int]]] = {}
+        for record in records:
+            keys = near.get(record.place, [])
+            first = -sum(key < record.place for key in keys)
+            around[record.key] = [
+                (known[key], first + at + (key > record.place))
+                for at, key in enumerate(keys)
+                if key in known
+            ]
         return around
+
+    async def word_counts(self, words: Sequence[str]) -> WordCounts | None:
+        """Return how many records there are, and about how many have each word; `None`: not known."""
+        return await self._run(lambda: self._table.word_counts(words))
+
+    async def at_once(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return what is found by a coroutine that waits for nothing but this store.
+
+        All that it reads is read in one thread, and of one moment.
+        """
+
+        def act() -> T:
+            with self._table.reading():
+                self._here.is_inside = True
+                coroutine = work()
+                try:
+                    coroutine.send(None)
+                except StopIteration as done:
+                    return cast("T", done.value)
+                finally:
+                    self._here.is_inside = False
+                    coroutine.close()
+                raise RuntimeError("It waited for something else than the store.")
+
+        return await self._run(act)
 
     async def present_kinds(self, *, filters: MemoryFilters = NO_FILTERS) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be records; there are surely none of the others."""
@@ -297,6 +351,8 @@ class MemoryStore:
         return utc_at(self._clock())
 
     async def _run(self, act: Callable[[], T], *, writes: bool = False) -> T:
+        if getattr(self._here, "is_inside", False):
+            return act()
         if self._down and abs(self._clock() - self._down[1]) < PAUSE_SECONDS:
             raise self._down[0].with_traceback(None)
         if self._process_id != os.getpid():  # threads do not survive a fork
@@ -311,7 +367,8 @@ class MemoryStore:
 
     async def _read(self, look: Callable[[], Iterable[Row]]) -> list[MemoryRecord]:
         def read() -> list[MemoryRecord]:
-            rows = [*look()]
+            with self._table.reading():
+                rows = [*look()]
             model = self._table.model() if any(row.codes for row in rows) else None
             return [_record_of(row, model) for row in rows]
 
@@ -475,16 +532,6 @@ class MemoryStore:
                 refuse("memory_ids", row.id, rule, remedy)
         return {memory_id: named[memory_id] for memory_id in ids if memory_id in named}
 
-    def _beside(
-        self, memory_ids: Iterable[str], before: int, after: int, filters: MemoryFilters
-    ) -> list[tuple[str, Row | None]]:
-        """Return each id that is there, alone and with each row around it."""
-        ids = [*map(clean_text, memory_ids)]
-        with self._table.reading():
-            rows = self._table.listed(replace(filters, ids=ids)) if ids else []
-            beside = self._table.beside(rows, before, after)
-        return [(row.id, near) for row in rows for near in (None, *beside[row.key])]
-
     def _touch(self, memory_ids: Sequence[str], filters: MemoryFilters) -> None:
         stamp = to_stamp(self._now())
         with self._table.writing():
@@ -623,9 +670,11 @@ _ORDERS: Final[Mapping[MemoryOrder | None, str]] = {
     None: "r.key",
 }
 _SIDES: Final = ("< g.key ORDER BY n.key DESC", "> g.key ORDER BY n.key")
-_NEIGHBOUR: Final = "(SELECT {} FROM memory_records n WHERE n.line = g.line AND n.key {} LIMIT {})"
-_BESIDE: Final = f"SELECT {', '.join(_NEIGHBOUR.format('n.key', s, 1) for s in _SIDES)} FROM {{}} g"
-_TEXTS: Final = (_NEIGHBOUR.format(f"substr(n.text, 1, {_CONTEXT_CHARS})", s, 1) for s in _SIDES)
+_NEIGHBOUR: Final = (
+    "(SELECT {} FROM memory_records n WHERE n.line = g.line AND n.key {} LIMIT 1 OFFSET {})"
+)
+_BESIDE: Final = f"SELECT {', '.join(_NEIGHBOUR.format('n.key', s, 0) for s in _SIDES)} FROM {{}} g"
+_TEXTS: Final = (_NEIGHBOUR.format(f"substr(n.text, 1, {_CONTEXT_CHARS})", s, 0) for s in _SIDES)
 _ENTRIES: Final = (
     f"SELECT {_COLUMNS.replace('r.', 'g.')}, {', '.join(_TEXTS)} FROM memory_records g "
     "WHERE g.key {} ORDER BY g.key"
@@ -674,6 +723,7 @@ class SqlTable:
         self.readers = database.readers
         self.reading, self.writing = database.reading, database.writing
         self.by_words, self.by_vector = database.by_words, database.by_vector
+        self.word_counts = database.word_counts
         self.kinds, self.optimize, self.close = database.kinds, database.optimize, database.close
 
     def model(self) -> tuple[str, int] | None:
@@ -745,18 +795,16 @@ class SqlTable:
         last = "" if limit is None else f" LIMIT {int(limit)}"
         return self._rows(f"WHERE {where} ORDER BY {_ORDERS[order]}{last}", *values, after)
 
-    def beside(self, rows: Sequence[Row], before: int, after: int) -> dict[int, list[Row]]:
-        """Return by key the rows around each in its line, in order, without the row itself."""
-        found: dict[int, list[Row]] = {row.key: [] for row in rows}
-        is_one_of, parameter = self._db.given([*found])
-        for side, count in zip(_SIDES, (before, after), strict=True) if rows else ():
-            near = _NEIGHBOUR.format("n.key", side, int(count))
-            sql = (
-                f"SELECT g.key, {_COLUMNS} FROM memory_records g JOIN memory_records r ON r.key IN "
-            )
-            for key, *row in self._db.run(f"{sql}{near} WHERE g.key {is_one_of}", parameter):
-                found[key].append(Row._make(row))
-        return {key: sorted(near) for key, near in found.items()}
+    def beside(self, keys: Sequence[int], before: int, after: int) -> dict[int, list[int]]:
+        """Return by key those of the rows around each in its line, in order, without itself."""
+        places = [(_SIDES[0], at) for at in range(before)] + [
+            (_SIDES[1], at) for at in range(after)
+        ]
+        near = ", ".join(_NEIGHBOUR.format("n.key", *place) for place in places)
+        is_one_of, parameter = self._db.given(keys)
+        sql = f"SELECT g.key, {near} FROM memory_records g WHERE g.key {is_one_of}"
+        found = self._db.run(sql, parameter) if keys and places else ()
+        return {key: sorted(one for one in rest if one is not None) for key, *rest in found}
 
     def stats(self) -> MemoryStats:
         """Return what the table holds."""
