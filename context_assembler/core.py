@@ -932,7 +932,8 @@ class _Call:
         if provider != self.provider:
             return self.other(provider).payload(provider)
         with self._live.lock:
-            return self._live.module.payload(self.request, self._current_wire())
+            payload: Payload = self._current_wire().write(self.request)
+            return payload
 
     def _current_wire(self) -> Any:
         """Return the wire of this call: the one that grows, as long as it has not grown further."""

@@ -1,7 +1,7 @@
 """Wire protocols: how each provider wants a request written, and how it answers.
 
     >>> provider = PROVIDERS["anthropic"]
-    >>> payload = provider.payload(request, provider.Wire(request))
+    >>> payload = provider.Wire(request).write(request)
 
 A provider's module is loaded when it is first looked up: a request needs one of them.
 """
@@ -26,7 +26,9 @@ class Wire(Protocol):
     `add` appends a turn; an assistant turn with calls is followed by the turn of their results. An
     element that was in `messages` is never changed: a merge replaces the last one. `mark` returns
     what `reset` goes back to. `prefix` returns the hash of system prompt, tools and all added turns,
-    without cache marks and reasoning.
+    without cache marks and reasoning. `write` returns keyword arguments for the SDK, plain JSON that
+    belongs to the caller; an `UnsupportedRequestError` if the API cannot express the request for this
+    model, an `EmptySessionError` if no message has anything to send.
     """
 
     messages: list[dict[str, Any]]
@@ -36,13 +38,13 @@ class Wire(Protocol):
     def mark(self) -> object: ...
     def reset(self, mark: Any) -> None: ...
     def prefix(self) -> str: ...
+    def write(self, request: Request) -> Payload: ...
 
 
 class Provider(Protocol):
     """What the module of a provider offers.
 
     Attributes:
-        payload: Keyword arguments for the SDK; whoever gets them may change them.
         read_reply: Reads an SDK's object, a dict, or the list of a stream's events; a `ReplyError`
             if it is none of this provider's, or not finished.
         matches_reply: Whether a reply has this provider's shape.
@@ -55,7 +57,6 @@ class Provider(Protocol):
 
     NAME: str
     Wire: Callable[[Request], Any]
-    payload: Callable[[Request, Any], Payload]
     read_reply: Callable[..., Reply]
     matches_reply: Callable[[Any], bool]
     read_messages: Callable[..., list[tuple[str, dict[str, Any]]]]

@@ -832,16 +832,6 @@ class Wire(wire.GrownWire):
         return as_text(self.container.get("id"))
 
 
-def payload(request: Request, wire: Wire) -> Payload:
-    """Return keyword arguments for `messages.create`, which belong to the caller.
-
-    Raises:
-        UnsupportedRequestError: The Messages API cannot express the request for this model.
-        EmptySessionError: No message has anything to send.
-    """
-    return wire.write(request)
-
-
 def _told(tool: ToolSpec | None) -> Json:
     """Return what a model reads of a tool."""
     if tool is None:
@@ -1137,13 +1127,9 @@ def _read_block(
     if kind == "tool_result" and isinstance(block.get("tool_use_id"), str):
         return _read_result(block, where, note)
     if kind == "tool_use" and all(isinstance(block.get(key), str) for key in ("id", "name")):
-        warnings: list[str] = []
         extras = {k: v for k, v in block.items() if k not in _CALL_FIELDS and v is not None}
         own, name = {NAME: extras} if extras else None, names.get(block["name"], block["name"])
-        call = wire.read_call(block["id"], name, block.get("input"), warnings, extras=own)
-        for warning in warnings:
-            note(where, warning)
-        return call
+        return wire.read_call(block["id"], name, block.get("input"), where, note, extras=own)
     if kind == "text" and isinstance(text, str) and not block.get("citations"):
         # An empty list of citations says nothing; `parsed_output` is the SDK's.
         wire.note_rest(block, ("type", "text", "citations", "parsed_output"), where, note)

@@ -476,7 +476,7 @@ class Wire(wire.GrownWire):
     # -- the payload --
 
     def write(self, request: Request) -> Payload:
-        """Return keyword arguments for `generate_content`."""
+        """Return keyword arguments for `generate_content`; bytes are base64 text."""
         contents, given = list(self.messages), request.parameters
         if not contents:
             raise EmptySessionError(request.session_id)
@@ -575,18 +575,6 @@ def _unsigned(part: dict[str, Json]) -> dict[str, Json]:
     return {k: v for k, v in part.items() if k != "thought_signature"}
 
 
-def payload(request: Request, wire: Wire) -> Payload:
-    """Return keyword arguments for `client.models.generate_content`, which belong to the caller.
-
-    Plain JSON with the SDK's field names, and bytes as base64 text.
-
-    Raises:
-        UnsupportedRequestError: The API cannot express the request for this model.
-        EmptySessionError: No message has anything to send.
-    """
-    return wire.write(request)
-
-
 # ---- replies ----
 
 _GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS")
@@ -628,7 +616,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
             call = snake_fields(snake_fields(block).get("function_call"))
             seed = f"{as_text(whole.get('response_id'))}\0{len(parts)}\0{compact_json(call)}"
             call_id = f"call_{sha256(clean_text(seed).encode()).hexdigest()[:16]}"
-            part = read_part(block, call_id, warnings)
+            part = read_part(block, call_id, "", lambda _where, what: warnings.append(what))
             if part["type"] == "tool_call":
                 part = {**part, "name": names.get(part["name"], part["name"])}
             joined = _join(parts[-1], part) if at == 0 and parts else None
@@ -724,7 +712,7 @@ def _read_usage(usage: Json) -> Usage | None:
 # ---- parts of contents, in replies and requests ----
 
 
-def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObject:
+def read_part(block: JsonObject, call_id: str, where: str, note: wire.Note) -> JsonObject:
     """Return a part of a content as a stored part; one that we do not interpret stays verbatim.
 
     Text that is signed but blank, and thoughts, are thinking: a signature is never lost with the
@@ -740,7 +728,7 @@ def read_part(block: JsonObject, call_id: str, warnings: list[str]) -> JsonObjec
     call = snake_fields(fields.get("function_call"))
     if kinds == {"function_call"} and (name := as_text(call.get("name"))):
         given_id = as_text(call.get("id")) or call_id
-        return {**wire.read_call(given_id, name, call.get("args"), warnings), **signed}
+        return {**wire.read_call(given_id, name, call.get("args"), where, note), **signed}
     if fields.get("thought") is True or (signature and kinds <= {"text"} and not text.strip()):
         part = {"type": "thinking", "provider": NAME, **({"text": text} if text else {})}
         return part | ({"block": dict(block)} if signature else {})
@@ -847,12 +835,9 @@ class ContentReader:
                 wire.note_rest(held, read, f"{where}.{kind}", self._note)
         if "function_response" in fields:
             return self._result(snake_fields(fields["function_response"]))
-        warnings: list[str] = []
-        part = read_part(entry, f"gemini_call_{self._made_up + 1}", warnings)
+        part = read_part(entry, f"gemini_call_{self._made_up + 1}", where, self._note)
         call = snake_fields(fields.get("function_call"))
         self._made_up += part["type"] == "tool_call" and not as_text(call.get("id"))
-        for warning in warnings:
-            self._note(where, warning)
         return part
 
     def _result(self, fields: JsonObject) -> JsonObject:

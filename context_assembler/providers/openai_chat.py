@@ -8,7 +8,7 @@ from context_assembler.context import Request
 from context_assembler.errors import ReplyError
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn
+from context_assembler.ports import ChangeForms, ToolSearch, ToolSpec, Turn
 from context_assembler.providers import openai, wire
 from context_assembler.providers.openai import Item
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
@@ -278,16 +278,6 @@ class Wire(openai.OpenAIWire):
         return {"type": "allowed_tools", "allowed_tools": allowed} if chosen else {}
 
 
-def payload(request: Request, wire: Wire) -> Payload:
-    """Return keyword arguments for `chat.completions.create`; plain JSON, nothing is `None`.
-
-    Raises:
-        UnsupportedRequestError: Chat Completions cannot express the request for this model.
-        EmptySessionError: No message has anything to send.
-    """
-    return wire.write(request)
-
-
 def change_forms(limits: ModelLimits) -> ChangeForms:
     """Return how the model can learn of changed tools: which of them it may call.
 
@@ -524,12 +514,8 @@ def _read_call(
         # types of the openai package 3.57, ChatCompletionMessageCustomToolCall (read 2026-11-27)
         given, extras = {"input": held["input"]}, {NAME: {"type": "custom"}}
     wire.note_rest({**target, **call}, _READ_OF_CALLS, where, note)
-    warnings: list[str] = []
     call_id, name = as_text(call.get("id")), names.get(sent, sent)
-    part = wire.read_call(call_id, name, given, warnings, extras=extras)
-    for warning in warnings:
-        note(f"{where}.arguments", warning)
-    return [part]
+    return [wire.read_call(call_id, name, given, f"{where}.arguments", note, extras=extras)]
 
 
 def read_messages(

@@ -10,7 +10,7 @@ from context_assembler.context import Request
 from context_assembler.errors import ReplyError
 from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
+from context_assembler.ports import ChangeForms, ToolSearch, ToolSpec, Turn, read_change
 from context_assembler.providers import openai, wire
 from context_assembler.providers.openai import Item
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
@@ -249,7 +249,7 @@ class Wire(openai.OpenAIWire):
         is_whole = any(reasoning)
         made_by = as_object(turn.get("made_by"))
         usage, container = made_by.get("usage"), as_object(made_by.get("container"))
-        if expires := wire.as_number(container.get("expires_at")):  # Anthropic's is text
+        if expires := wire.count_of(container.get("expires_at")):  # Anthropic's is text
             self.ends[as_text(container.get("id"))] = expires, ""
         # The items of an import go back as they came: nobody knows of reasoning that led to them.
         did_not_reason = not made_by or (usage is not None and not usage.get("reasoning_tokens"))
@@ -533,16 +533,6 @@ class Wire(openai.OpenAIWire):
         return {"type": "allowed_tools", "mode": mode, "tools": listed} if chosen else {}
 
 
-def payload(request: Request, wire: Wire) -> Payload:
-    """Return keyword arguments for `responses.create`; plain JSON, and no argument is `None`.
-
-    Raises:
-        UnsupportedRequestError: Responses cannot express the request for this model.
-        EmptySessionError: No message has anything to send.
-    """
-    return wire.write(request)
-
-
 def change_forms(limits: ModelLimits) -> ChangeForms:
     """Return how the model can learn of changed tools; whether clouds know the item is not known.
 
@@ -701,7 +691,11 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         items = [item for item in items if item.get("type") != "message"]
     answered = {answered_id(i) for i in items if as_text(i.get("type")).endswith("_output")}
     names = openai.tool_names(request, NAME, NAME_RULE).own() if request is not None else {}
-    parts = [part for item in items for part in _read_item(item, names, warnings, answered)]
+    parts = [
+        part
+        for item in items
+        for part in _read_item(item, "", lambda _, what: warnings.append(what), names, answered)
+    ]
     cut_off = ("incomplete",) if status == "completed" else ("incomplete", "in_progress")
     unfinished = tuple(
         as_text(item.get("call_id")) or as_text(item.get("id"))
@@ -788,7 +782,11 @@ def _find_item(items: Sequence[tuple[int, Item]], at: int, item_id: str) -> int:
 
 
 def _read_item(
-    item: JsonObject, names: Mapping[str, str], warnings: list[str], answered: Iterable[str] = ()
+    item: JsonObject,
+    where: str,
+    note: wire.Note,
+    names: Mapping[str, str] = {},
+    answered: Iterable[str] = (),
 ) -> list[JsonObject]:
     """Return the stored parts of one item that a model made.
 
@@ -819,7 +817,8 @@ def _read_item(
         return [_whole(item)]
     kept = wire.without_nulls(_without(read, item))
     extras = {NAME: kept} if kept else None
-    return [wire.read_call(call_id, names.get(name, name), given, warnings, extras=extras)]
+    name, where = names.get(name, name), f"{where}.arguments"
+    return [wire.read_call(call_id, name, given, where, note, extras=extras)]
 
 
 def _asked(item: JsonObject) -> Json:
@@ -890,15 +889,12 @@ def read_messages(
         if not kind:
             note(where, "is not an item: it has neither a type nor a role; left out")
         elif is_of_model:
-            warnings: list[str] = []
             if reply is None:
                 reply = []
                 events.append(("assistant", {"parts": reply}))
-            reply += _read_item(item, {}, warnings)
+            reply += _read_item(item, where, note)
             if kind != "function_call" and not is_left_to_client(item):
                 server_calls.add(as_text(item.get("call_id")))
-            for warning in warnings:
-                note(f"{where}.arguments", warning)
         else:
             reply = None
             events += _read_input(item, kind, where, note)

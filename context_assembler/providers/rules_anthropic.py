@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from math import inf, nan
+from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.events import Json, JsonObject, is_plain
@@ -103,8 +103,7 @@ class _Sent:
         self.is_newest = (version >= _NO_SAMPLING) if version else not is_older
         asked = [*as_text(headers.get("anthropic-beta")).split(","), *as_list(given.get("betas"))]
         self.betas = {as_text(name).strip() for name in asked} - {""}
-        most = wire.as_number(self.body.get("max_tokens"))
-        self.most = nan if most is None else most
+        self.most = wire.as_number(self.body.get("max_tokens"))
         self.thinks = as_text(as_object(self.body.get("thinking")).get("type"))
         self.tools = _blocks_of(self.body.get("tools"), "tools")
         self.system = _blocks_of(self.body.get("system"), "system")
@@ -198,10 +197,10 @@ def _settings(s: _Sent) -> Iterator[Row]:
 
 
 def _thinking(s: _Sent) -> Iterator[Row]:
-    budget = wire.as_number(as_object(s.body.get("thinking")).get("budget_tokens")) or 0
+    budget = wire.as_number(as_object(s.body.get("thinking")).get("budget_tokens"))
     level, where = as_object(s.body.get("output_config")).get("effort"), "thinking.budget_tokens"
     if s.thinks == "enabled":
-        yield budget < 1024, "A15", where, "must be at least 1,024"
+        yield not budget >= 1024, "A15", where, "must be at least 1,024"
         yield budget >= s.most and not s.betas, "A15", where, "must be less than max_tokens"
         is_odd = not anthropic.opens_with_thinking([message for _, message in s.messages])
         yield is_odd, "A15", "messages", "the calls in flight must begin with a thinking block"
@@ -236,11 +235,10 @@ def _sampling(s: _Sent) -> Iterator[Row]:
         return
     for name, most in (("temperature", anthropic.MAX_TEMPERATURE), ("top_p", 1), ("top_k", inf)):
         value = wire.as_number(given.get(name, 0))
-        is_odd = value is None or not 0 <= value <= most or (name == "top_k" and value % 1 != 0)
+        is_odd = not 0 <= value <= most or (name == "top_k" and value % 1 != 0)
         yield is_odd, "A14", name, "must be a number" + f" between 0 and {most:g}" * (most < inf)
     if rule is not None and s.thinks == "enabled":
-        share = wire.as_number(given.get("top_p"))
-        is_odd = share is not None and not 0.95 <= share <= 1
+        is_odd = not 0.95 <= wire.as_number(given.get("top_p", 1)) <= 1
         yield is_odd, "A14", "top_p", "must be between 0.95 and 1 while the model thinks"
     elif rule is not None and _EITHER.fullmatch(rule.id) and len({*given} - {"top_k"}) > 1:
         yield True, "A14", "top_p", "is not taken next to temperature"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from itertools import groupby, takewhile
-from math import inf, nan
+from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.events import Json, JsonObject
@@ -187,11 +187,6 @@ class _Sent:
     def place(self, key: str) -> str:
         """Return the place of a setting."""
         return f"config.{key}" if self.is_sdk else key
-
-    def number(self, holder: JsonObject, key: str) -> float:
-        """Return a setting that is a number; NaN, which compares to nothing, for others."""
-        value = wire.as_number(holder.get(key))
-        return nan if value is None else value
 
 
 def check(
@@ -411,7 +406,7 @@ def _settings(s: _Sent) -> Iterator[Row]:
     for key in ("system_instruction", "tools", "tool_config"):
         yield cached and config.get(key), "G9", s.place(key), "belongs into the cached content"
     thinking, where = snake_fields(config.get("thinking_config")), s.place("thinking_config")
-    level, budget = thinking.get("thinking_level"), s.number(thinking, "thinking_budget")
+    level, budget = thinking.get("thinking_level"), wire.as_number(thinking.get("thinking_budget"))
     has_budget = thinking.get("thinking_budget") is not None
     yield level is not None and has_budget, "G10", where, "a level and a budget exclude each other"
     yield level is not None and s.is_unsigned, "G10", where, "the model takes a budget, no level"
@@ -421,7 +416,7 @@ def _settings(s: _Sent) -> Iterator[Row]:
         yield is_odd, "G10", where, f"not a level of the model: {level!r}"
         number = "G10" if "budget" in rule.kinds else "G10?"
         yield budget == 0 and rule.kinds and rule.disable == "no", number, where, "it always thinks"
-    heat, most = s.number(config, "temperature"), s.number(config, "max_output_tokens")
+    heat, most = (wire.as_number(config.get(key)) for key in ("temperature", "max_output_tokens"))
     longest = (limits.output_tokens if limits is not None else None) or inf
     place, stops = s.place("max_output_tokens"), as_list(config.get("stop_sequences"))
     for name in ("presence_penalty", "frequency_penalty"):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from math import inf, nan
+from math import inf
 from typing import Any, ClassVar, Final, TypeAlias
 
 from context_assembler.events import Json, JsonObject, broken_bound
@@ -81,8 +81,7 @@ class Check:
 
     def number(self, name: str) -> float:
         """Return a parameter that is a number; NaN, which compares to nothing, for others."""
-        value = wire.as_number(self.body.get(name))
-        return nan if value is None else value
+        return wire.as_number(self.body.get(name))
 
     def reasons(self, effort: Json) -> bool:
         """Whether the model reasons: by its id, or by its row and the effort asked for.

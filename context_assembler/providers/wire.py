@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b, sha256
+from math import inf, nan
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from context_assembler.context import Request
@@ -150,9 +151,9 @@ def violations(found: Iterable[Found], sources: Mapping[str, str]) -> list[Viola
     return made
 
 
-def as_number(value: Json) -> float | None:
-    """Return a number; `None` for anything else."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+def as_number(value: Json) -> float:
+    """Return a number; NaN, which compares to nothing, for anything else."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else nan
 
 
 # ---- names and ids ----
@@ -664,17 +665,18 @@ def note_rest(fields: JsonObject, read: Iterable[str], where: str, note: Note) -
 
 def count_of(value: Json) -> int:
     """Return a reported count; 0 for one that is missing or no count."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and 0 <= value < float("inf") else 0
+    number = as_number(value)
+    return int(number) if 0 <= number < inf else 0
 
 
 def read_call(
-    call_id: str, name: str, given: Json, warnings: list[str], *, extras: JsonObject | None = None
+    call_id: str, name: str, given: Json, where: str, note: Note, extras: JsonObject | None = None
 ) -> JsonObject:
     """Return a call as a stored part; arguments that are no JSON object stay as the model's text.
 
     Args:
         given: The arguments: an object, text that should hold one, or nothing (`None`, no text).
+        where: The place of the arguments.
     """
     part: dict[str, Json] = {"type": "tool_call", "call_id": call_id, "name": name}
     value: Json = {} if given is None or given == "" else given
@@ -686,7 +688,7 @@ def read_call(
         part["arguments_json"] = value if isinstance(value, str) else compact_json(value)
         value = parse_object(part["arguments_json"])
     if value is None:
-        warnings.append(f"The arguments of call {call_id!r} are not a JSON object.")
+        note(where, f"The arguments of call {call_id!r} are not a JSON object.")
     part |= {"arguments": dict(value)} if value else {}
     return {**part, "extras": extras} if extras else part
 

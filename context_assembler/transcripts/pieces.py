@@ -157,11 +157,8 @@ class Builder:
                 vendor = "anthropic"
             return _thinking(text, vendor, signature, sealed, fields.pop("id", None))
         call_id = self._text(fields, "call", is_needed=True)
-        called, warnings = self._text(fields, "name", is_needed=True), list[str]()
-        call = wire.read_call(call_id, called, pop(fields, "arguments"), warnings)
-        for warning in warnings:
-            self.note("arguments", warning)
-        return [{**call, **signed}]
+        called, given = self._text(fields, "name", is_needed=True), pop(fields, "arguments")
+        return [{**wire.read_call(call_id, called, given, "arguments", self.note), **signed}]
 
     def _result(self, fields: Fields, vendor: str) -> JsonObject:
         """Return the result of a call: of `parts`, or of a value, which becomes text or JSON."""

@@ -120,7 +120,7 @@ def render_with_entries(
     wire = PROVIDERS[provider].Wire(asked)
     for turn in turns:
         wire.add(turn)
-    payload = PROVIDERS[provider].payload(asked, wire)
+    payload = wire.write(asked)
     found = check_payload(provider, payload, limits=asked.limits)
     assert not is_valid or [str(one) for one in found if one.level == "refused"] == []
     return payload, [(entry.decision, entry.rule) for entry in wire.entries]

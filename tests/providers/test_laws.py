@@ -70,7 +70,8 @@ def grown(provider: str, turns: list[Turn]) -> Any:
 
 
 def payload_of(provider: str, wire: Any) -> dict[str, Any]:
-    return PROVIDERS[provider].payload(wire.request, wire)
+    payload: dict[str, Any] = wire.write(wire.request)
+    return payload
 
 
 @every_provider

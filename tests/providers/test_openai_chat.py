@@ -575,7 +575,7 @@ def test_a_reply_that_was_cut_off_names_the_call_that_it_ended_in() -> None:
 
 def test_tools_get_their_names_back() -> None:
     odd = request("openai_chat", tools=(ToolSpec(name="fs.read"),))
-    sent = CHAT.payload(odd, grown(odd, user("a")))["tools"][0]["function"]["name"]
+    sent = grown(odd, user("a")).write(odd)["tools"][0]["function"]["name"]
 
     answer = completion({"tool_calls": [{**CALL, "function": {"name": sent, "arguments": "{}"}}]})
 

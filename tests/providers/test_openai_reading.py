@@ -263,7 +263,7 @@ def test_what_a_server_did_goes_back_to_it_as_it_came(items: list[dict[str, Any]
         turn: Turn = {"role": roles.get(kind, kind), "parts": body["parts"], "origin": "user"}
         wire.add(turn)
 
-    assert PROVIDERS[RESPONSES].payload(asked, wire)["input"] == items
+    assert wire.write(asked)["input"] == items
 
 
 def test_a_pdf_in_the_place_of_a_picture_is_a_document() -> None:

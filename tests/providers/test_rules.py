@@ -576,7 +576,7 @@ def test_accepted_requests_are_read_and_sent_again_valid(provider: str, corpus: 
             role = {"user": "user", "assistant": "assistant", "system": "system"}.get(kind, "tool")
             wire.add({"role": role, "parts": body["parts"]})
         if wire.messages:
-            payload = PROVIDERS[provider].payload(asked, wire)
+            payload = wire.write(asked)
             found = check_payload(provider, payload, limits=asked.limits)
             if odd := [str(one) for one in found.refused if one.rule not in OF_PAIRS]:
                 broken[row["id"]] = odd
