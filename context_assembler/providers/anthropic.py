@@ -755,8 +755,7 @@ class Wire(wire.GrownWire):
             budget = None
         if (level == "none" or budget == 0) and rule.kinds:
             if rule.disable == "no":
-                remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
-                raise self.refusal("its thinking cannot be switched off", remedy)
+                raise self.unthinking_refusal()
             off = "between_tools" if rule.disable == "between_tools" else "disabled"
             made["thinking"] = {"type": off}
         elif budget and "budget" in rule.kinds:
@@ -973,8 +972,7 @@ _RESULT_FIELDS: Final = ("type", "tool_use_id", "content", "is_error", "cache_co
 def matches_reply(reply: Any) -> bool:
     """Whether the reply is a message of this API: an SDK object, its dict, or a stream's events."""
     is_stream = isinstance(reply, list | tuple)
-    body = _join_events(wire.read_stream(reply)) if is_stream else wire.read_object(reply)
-    body = body or {}
+    body = (_join_events(wire.read_stream(reply)) if is_stream else wire.read_object(reply)) or {}
     is_said = body.get("type") == "message" and body.get("role", "assistant") == "assistant"
     return is_said and isinstance(body.get("content"), list)
 

@@ -484,10 +484,6 @@ class Wire(wire.GrownWire):
             contents.insert(0, {"role": "user", "parts": [{"text": wire.OPENING}]})
         if contents[-1]["role"] == "model":
             contents.append({"role": "user", "parts": [{"text": _CLOSING}]})
-        if len(given.stop_sequences) > MAX_STOP_SEQUENCES:
-            problem = f"it takes at most {MAX_STOP_SEQUENCES} stop sequences"
-            remedy = f"Keep the {MAX_STOP_SEQUENCES} most telling ones."
-            raise self.refusal(f"{problem}, not {len(given.stop_sequences)}", remedy)
         config: dict[str, Json] = {
             "system_instruction": self.system,
             "tools": LentList(self.tools),
@@ -496,7 +492,7 @@ class Wire(wire.GrownWire):
             "automatic_function_calling": {"disable": True} if self.tools else None,
             "max_output_tokens": given.max_tokens,
             "thinking_config": self._thinking(request),
-            "stop_sequences": list(map(clean_text, given.stop_sequences)),
+            "stop_sequences": self.stops(request, most=MAX_STOP_SEQUENCES),
         }
         config = {key: held for key, held in config.items() if held}
         ignores = request.limits.parameters.temperature in ("ignored", "never")
@@ -554,8 +550,7 @@ class Wire(wire.GrownWire):
         level, budget = given.thinking_level, given.thinking_budget
         if (level == "none" or budget == 0) and rule.kinds:
             if rule.disable != "yes" or "budget" not in rule.kinds:
-                remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
-                raise self.refusal("its thinking cannot be switched off", remedy)
+                raise self.unthinking_refusal()
             return {"thinking_budget": 0}
         if level in rule.levels and "effort" in rule.kinds:
             return {"thinking_level": str(level).upper(), "include_thoughts": True}
@@ -609,7 +604,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     parts: list[JsonObject] = []
     cut_off: list[JsonObject] = []
     for chunk in chunks:
-        candidate = _candidate(chunk)
+        # Of several candidates the first is read.
+        found = map(snake_fields, as_list(chunk.get("candidates")))
+        candidate = next((one for one in found if not one.get("index")), dict[str, Json]())
         whole |= {**chunk, **candidate}
         blocks = wire.objects_in(snake_fields(candidate.get("content")).get("parts"))
         for at, block in enumerate(blocks):
@@ -649,12 +646,6 @@ def _is_chunk(chunk: JsonObject) -> bool:
         return "prompt_feedback" in chunk or "usage_metadata" in chunk
     listed = as_list(candidates)
     return isinstance(candidates, list) and len(wire.objects_in(listed)) == len(listed)
-
-
-def _candidate(chunk: JsonObject) -> dict[str, Json]:
-    """Return the first candidate of a chunk; empty: it has none."""
-    candidates = map(snake_fields, as_list(chunk.get("candidates")))
-    return next((one for one in candidates if not one.get("index")), dict[str, Json]())
 
 
 def _warn(chunks: Sequence[JsonObject], whole: JsonObject) -> Iterator[str]:

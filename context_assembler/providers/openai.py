@@ -215,6 +215,11 @@ class OpenAIWire(wire.GrownWire):
         self.entries.append(wire.tool_entry(tool, "tool.strict", told, "repaired"))
         return replace(tool, is_strict=False)
 
+    def _native(self, tool: ToolSpec) -> Item:
+        """Return the API's own form of a tool; empty if it has none."""
+        form: Item = wire.plain_json(tool.native_specs.get(self.name, {}))
+        return form
+
     def _function(self, tool: ToolSpec) -> Item:
         told = {"description": words} if (words := wire.said(tool.description)) else {}
         schema = root_object_schema(tool.input_schema)

@@ -69,7 +69,7 @@ class Wire(openai.OpenAIWire):
         self.hears = self.is_own and takes_audio(limits.id)
         self._tool_of: dict[str, str] = {}  # ids of the newest reply's calls → tool
         self.tools = self._offer(most=openai.MAX_TOOLS)
-        self.rendered_tools = list(map(self._tool, self.tools))
+        self.rendered_tools = [self._native(tool) or self._tool(tool) for tool in self.tools]
         choice = request.parameters.tool_choice
         if choice is not None and choice.allowed is not None and not self.is_own:
             reason = "The server cannot limit a call to some of the tools."
@@ -218,9 +218,6 @@ class Wire(openai.OpenAIWire):
         Source:
             https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
         """
-        if tool.native_specs:
-            native: Item = wire.plain_json(tool.native_specs[NAME])
-            return native
         strict = {"strict": True} if tool.is_strict else {}
         return {"type": "function", "function": {**self._function(tool), **strict}}
 
@@ -244,7 +241,7 @@ class Wire(openai.OpenAIWire):
         raise self.refusal("it takes function tools in the Responses API only", remedy)
 
     def _parameters(self, request: Request) -> Item:
-        parameters, stop = request.parameters, request.parameters.stop_sequences
+        parameters = request.parameters
         # `max_tokens` does not count reasoning: https://github.com/openai/openai-openapi
         key = "max_completion_tokens" if self.is_own else "max_tokens"
         made: Item = {key: parameters.max_tokens}
@@ -254,13 +251,10 @@ class Wire(openai.OpenAIWire):
             why = "Chat Completions takes this model's tools only without reasoning: it is 'none'."
             self.report("thinking_level", why, "parameter.thinking_level", "repaired")
         made |= self._sampling(request)
-        if stop:
+        if parameters.stop_sequences:
             if self.is_own and not request.limits.parameters.accepts_stop:
                 raise self.refusal("it takes no stop sequences", "Leave stop_sequences out.")
-            if len(stop) > MAX_STOP_SEQUENCES:
-                problem = f"it takes at most {MAX_STOP_SEQUENCES} stop sequences, not {len(stop)}"
-                raise self.refusal(problem, f"Keep the {MAX_STOP_SEQUENCES} most telling ones.")
-            made["stop"] = list(map(clean_text, stop))
+            made["stop"] = self.stops(request, most=MAX_STOP_SEQUENCES)
         if parameters.top_k is not None:
             if self.is_own:
                 raise self.refusal("it has no top_k", "Leave top_k out, or use top_p.")

@@ -458,8 +458,7 @@ class Wire(openai.OpenAIWire):
         Source:
             https://developers.openai.com/api/docs/guides/function-calling (read 2026-11-27)
         """
-        if tool.native_specs:
-            native: Item = plain_json(tool.native_specs[NAME])
+        if native := self._native(tool):
             return native
         made = {"type": "function", **self._function(tool), "strict": bool(tool.is_strict)}
         return {**made, "defer_loading": True} if searches and wire.is_held_back(tool) else made

@@ -357,6 +357,23 @@ class GrownWire:
         model = self.request.limits.id
         return UnsupportedRequestError(problem, provider=self.name, model=model, remedy=remedy)
 
+    def unthinking_refusal(self) -> UnsupportedRequestError:
+        """Return the error for a model that always thinks."""
+        remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
+        return self.refusal("its thinking cannot be switched off", remedy)
+
+    def stops(self, request: Request, *, most: int) -> list[str]:
+        """Return the stop sequences.
+
+        Raises:
+            UnsupportedRequestError: There are too many.
+        """
+        given = request.parameters.stop_sequences
+        if len(given) > most:
+            problem = f"it takes at most {most} stop sequences, not {len(given)}"
+            raise self.refusal(problem, f"Keep the {most} most telling ones.")
+        return list(map(clean_text, given))
+
     def report(self, name: str, reason: str, rule: str, decision: Decision = "dropped") -> None:
         """Add an entry about a setting, once."""
         entry = ReportEntry("note", name, decision, reason=reason, rule=rule)
@@ -670,7 +687,7 @@ def count_of(value: Json) -> int:
 
 
 def read_call(
-    call_id: str, name: str, given: Json, where: str, note: Note, extras: JsonObject | None = None
+    call_id: str, name: str, given: Json, where: str, note: Note, *, extras: Json = None
 ) -> JsonObject:
     """Return a call as a stored part; arguments that are no JSON object stay as the model's text.
 

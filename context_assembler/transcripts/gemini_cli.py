@@ -10,7 +10,7 @@ from typing import Final
 
 from context_assembler.events import Body, JsonObject
 from context_assembler.providers import gemini
-from context_assembler.providers.wire import Note, as_list, as_object, as_text, count_of
+from context_assembler.providers.wire import as_list, as_object, as_text, count_of
 from context_assembler.transcripts.pieces import Builder, Fields, made_by, program, result_of
 from context_assembler.transcripts.source import Reading, Row, Rows
 
@@ -52,7 +52,7 @@ def _read(builder: Builder) -> None:
         asked = [{"type": "tool-call"} | {key: call.get(key) for key in _CALL} for call in calls]
         parts = [*builder.pieces(thoughts, "gemini"), *said, *builder.pieces(asked, "gemini")]
         body: Body = {"parts": parts}
-        if maker := _made_by(message, builder.note):
+        if maker := _made_by(message):
             body["made_by"] = maker
         builder.append("assistant", body, message)
         for call in calls:
@@ -100,15 +100,9 @@ def _thought(thought: JsonObject) -> Fields:
     return {"type": "thinking", "text": "\n".join(filter(None, lines))}
 
 
-def _made_by(message: JsonObject, note: Note) -> Fields:
+def _made_by(message: JsonObject) -> Fields:
     """Return who wrote a reply; what the cache held is part of the input."""
-    given = message.get("tokens")
-    tokens = as_object(given)
-    if given is not None and not isinstance(given, dict):
-        note("tokens", f"is no object ({given!r:.40}); left out")
-    for name, held in tokens.items():
-        if held and not count_of(held):
-            note(f"tokens.{name}", f"is no count ({held!r:.40}); left out")
+    tokens = as_object(message.get("tokens"))
     names = {"input": "input_tokens", "cached": "cache_read_tokens", "thoughts": "reasoning_tokens"}
     usage: Fields = {meant: tokens.get(name) for name, meant in names.items()}
     usage["output_tokens"] = count_of(tokens.get("output")) + count_of(tokens.get("thoughts"))
