@@ -269,7 +269,7 @@ class Core:
         return Replay(
             segments=segments,
             limits=inputs.limits,
-            fixed_tokens=sum(row.tokens for row in live.fixed),
+            fixed_tokens=live.fixed_tokens,
             budget_tokens=live.budget_tokens,
             settings=inputs.truncation,
             today=inputs.today or datetime.now(UTC).date(),
@@ -399,7 +399,7 @@ class _Live:
         self._tools_after_seq = 0
         self._factor = inputs.factor
         self._factors = self._recorded_factors(inputs)
-        self._room = self.budget_tokens = 0
+        self._room = self.budget_tokens = self.fixed_tokens = 0
         self._request: Request | None = None
         self._prepared: tuple[Any, ...] = ()  # the last request, and what it is made from
         self.fixed: tuple[LedgerRow, ...] = ()
@@ -410,7 +410,6 @@ class _Live:
         inputs = self._made_for
         limits, resolve_model = inputs.limits, self.core.resolve_model
         self.reader = Reader(self.provider, limits, inputs.account, resolve_model)
-        wants_thoughts = self.provider == "openai_chat" and limits.thinking.back is not None
         self.last_seq = 0
         self._rules = Rules(
             body=self.shelf.body,
@@ -423,7 +422,7 @@ class _Live:
             candidates=self._candidates,
             quotes=self._quotes if self.family.frame.parallel[0] else None,
             clock=Clock(inputs.clock) if inputs.clock.is_enabled else None,
-            keeps_thoughts=self.reader.keeps_thoughts if wants_thoughts else None,
+            keeps_thoughts=self.reader.keeps_thoughts,
             on_refusal=inputs.on_refusal,
             tools_after_seq=self._tools_after_seq,
             provider=self.provider,
@@ -679,6 +678,7 @@ class _Live:
                 nonce=nonce,
             )
             self.fixed, self._prepared = self._fixed(made), (basis, made)
+            self.fixed_tokens = sum(row.tokens for row in self.fixed)
         request: Request = self._prepared[1]
         request.newest_at = self.newest_at
         options = inputs.settled.options
@@ -688,7 +688,7 @@ class _Live:
             max_context_tokens=options.max_context_tokens,
             reserve_tokens=options.reserve_tokens,
         )
-        room = budget - sum(row.tokens for row in self.fixed)
+        room = budget - self.fixed_tokens
         if room <= 0:
             reserve = inputs.parameters.max_tokens
             if options.reserve_tokens is not None:
@@ -739,7 +739,7 @@ class _Live:
         cut = self.plan.cut()
         if cut is not None and inputs.notes:
             cut = self._noted(cut, inputs.notes, inputs.said)
-        share, fixed = inputs.truncation.note_above_share, sum(row.tokens for row in self.fixed)
+        share, fixed = inputs.truncation.note_above_share, self.fixed_tokens
         if share is not None and not timeline.is_pending:
             used = history.ends[-1] if cut is None else cut.tokens
             if used + fixed > share * (room + fixed):
@@ -909,6 +909,7 @@ class _Call:
         self._note_tokens = sum(line.tokens for _, line in self._new_notes)
         self._log, self._sent_entries = (*timeline.log, *live.left), tuple(live.wire.entries)
         self._fixed, self._budget = live.fixed, live.budget_tokens
+        self._fixed_tokens = live.fixed_tokens
         self._others: dict[str, _Call] = {}
         self._wire: Any = None
 
@@ -1038,12 +1039,15 @@ class _Call:
         timeline, used = self._timeline, self.used_tokens
         if (factor := timeline.rules.factor) is None:
             return used
-        fixed, tokens = 0, 0
-        for row in self._fixed:
-            fixed += row.tokens
-            tokens += row.tokens if row.name in _UNCORRECTED else unscaled(row.tokens, factor(0))
-        sent, raw = self._live.corrected(timeline, self._spans())
-        return tokens + round((used - fixed) * raw / sent if sent else used - fixed)
+        tokens = sum(
+            row.tokens if row.name in _UNCORRECTED else unscaled(row.tokens, factor(0))
+            for row in self._fixed
+        )
+        history, (sent, raw) = (
+            used - self._fixed_tokens,
+            self._live.corrected(timeline, self._spans()),
+        )
+        return tokens + round(history * raw / sent if sent else history)
 
     # ---- what is said about it ----
 
@@ -1051,14 +1055,12 @@ class _Call:
     def used_tokens(self) -> int:
         """All tokens of the request."""
         history = self._whole_tokens if self._cut is None else self._cut.tokens
-        return sum(row.tokens for row in self._fixed) + history - self._stale_tokens
+        return self._fixed_tokens + history - self._stale_tokens
 
     def ledger(self) -> Ledger:
         """Return who uses how many tokens."""
-        fixed = sum(row.tokens for row in self._fixed)
-        options, request = self._inputs.settled.options, self.request
-        reserve = options.reserve_tokens
-        history = self.used_tokens - fixed - self._note_tokens
+        request, reserve = self.request, self._inputs.settled.options.reserve_tokens
+        history = self.used_tokens - self._fixed_tokens - self._note_tokens
         return Ledger(
             window_tokens=request.limits.window_tokens,
             reserve_tokens=request.parameters.max_tokens if reserve is None else reserve,

@@ -248,7 +248,8 @@ class UnknownModelError(AssemblyError, LookupError):
     def __init__(self, model: str, *, known: Collection[str], row_id: str | None = None) -> None:
         self.model = model
         self.hint = hint = did_you_mean(model, known, otherwise="")
-        self.row_text = _row_text(row_id or model)
+        figures = "{limits: {window: 32000, output: 4096}}"
+        self.row_text = f"models: {{{dumps(row_id or model, ensure_ascii=False)}: {figures}}}"
         add = (
             f"To add it, put its true figures into model_limits.local.yaml: {self.row_text} – or "
             f"call register_model({model!r}, window_tokens=…, output_tokens=…), "
@@ -257,12 +258,6 @@ class UnknownModelError(AssemblyError, LookupError):
         super().__init__(
             f"No limits are known for model {model!r}.", remedy=f"{hint} {add}".strip()
         )
-
-
-def _row_text(row_id: str) -> str:
-    """Return a file that adds the model, on one line of YAML."""
-    figures = "{limits: {window: 32000, output: 4096}}"
-    return f"models: {{{dumps(row_id, ensure_ascii=False)}: {figures}}}"
 
 
 class ToolConflictError(ConfigurationError):

@@ -482,14 +482,6 @@ class ToolSource(Protocol):
         ...
 
 
-class SkillProvider(Protocol):
-    """Somewhere skills come from."""
-
-    async def list_skills(self) -> Sequence[Skill]:
-        """Return the skills, sorted by name."""
-        ...
-
-
 class Recall(Protocol):
     """What the core asks of memory: text for one note, within a budget; it never raises."""
 

@@ -123,11 +123,11 @@ class Rules(NamedTuple):
     objection: Callable[[int], str | None]
     reads: Callable[[Body], bool]
     factor: Callable[[int], float] | None = None
-    form: Callable[[int, int, Parts], Parts] | None = None
-    candidates: Callable[[Sequence[int], Sequence[int], Sequence[int]], Sequence[int]] | None = None
+    form: Callable[[int, int, Parts], Parts] = lambda _seq, _kind, parts: parts
+    candidates: Callable[..., Sequence[int]] = lambda *_columns: ()
     quotes: Callable[[JsonObject], int] | None = None
     clock: Clock | None = None
-    keeps_thoughts: Callable[[Body], bool] | None = None
+    keeps_thoughts: Callable[[Body], bool] = lambda _body: False
     on_refusal: str = "replace"
     tools_after_seq: int = 0
     provider: str | None = None
@@ -279,23 +279,19 @@ class Timeline:
         changed = set[int]() if at else {*self._own}
         for place in changed:
             self._letters[place] = _SUMMARY
-        if rules.candidates is not None:
-            found = rules.candidates(self._seqs[at:], self._kinds[at:], tokens[at:])
-            changed.update(at + one for one in found if self._letters[at + one] < _ODD)
+        found = rules.candidates(self._seqs[at:], self._kinds[at:], tokens[at:])
+        changed.update(at + one for one in found if self._letters[at + one] < _ODD)
         for place in changed:
             seq, kind = self._seqs[place], self._kinds[place]
             body = rules.body(seq)
             stored: Parts = body["parts"]
-            parts = self._formed(seq, kind, self._own.get(place, stored))
+            parts = rules.form(seq, kind, self._own.get(place, stored))
             if parts is not stored:
                 self._own[place] = parts
                 tokens[place] = rules.measure(kind, {**body, "parts": parts})
         if rules.factor is not None:
             for place in range(at, len(tokens)):
                 tokens[place] = scaled(tokens[place], rules.factor(self._seqs[place]))
-
-    def _formed(self, seq: int, kind: int, parts: Parts) -> Parts:
-        return parts if self.rules.form is None else self.rules.form(seq, kind, parts)
 
     def _number(self, place: int) -> int:
         """Return the kind of an event without its flags."""
@@ -478,8 +474,8 @@ class Timeline:
         seq, body = 0, dict[str, Any](parts=())
         if place >= 0:
             seq, body = self._seqs[place], self.rules.body(self._seqs[place])
-            parts = self._formed(seq, kind, parts)
-            is_thought = self.rules.keeps_thoughts and any(p["type"] == "thinking" for p in parts)
+            parts, keeps_thoughts = self.rules.form(seq, kind, parts), self.rules.keeps_thoughts
+            is_thought = any(p["type"] == "thinking" for p in parts) and keeps_thoughts(body)
             is_misplaced = kind & KIND_MASK == TOOL_RESULT and self._number(place) != TOOL_RESULT
             if same_parts(parts, body["parts"]) and not is_thought and not is_misplaced:
                 return Line(kind, self._tokens[place], seq)
@@ -501,8 +497,7 @@ class Timeline:
             parts = [*answers, *parts_of_refusal(body, log, policy=rules.on_refusal)]
         if parts or not is_refused:
             objection = rules.objection(seq) if kind & SIGNED else None
-            keeps = rules.keeps_thoughts is not None and rules.keeps_thoughts(body)
-            number = self._number(at)
+            number, keeps = self._number(at), rules.keeps_thoughts(body)
             parts = repaired_parts(number, parts, log, objection=objection, keeps_thoughts=keeps)
         results = [part for part in parts if part["type"] == "tool_result"]
         if results and self._number(at) != TOOL_RESULT:

@@ -90,6 +90,8 @@ class Reader:
         taken for the model, as far as it speaks the protocol.
         https://api-docs.deepseek.com/guides/thinking_mode (read 2026-11-27)
         """
+        if self.provider != "openai_chat" or self.limits.thinking.back is None:
+            return False
         made_by: JsonObject = body.get("made_by") or {}
         thoughts = (p for p in body["parts"] if p["type"] == "thinking")
         is_own = all(part.get("provider") == self.provider for part in thoughts)

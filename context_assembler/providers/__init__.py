@@ -8,6 +8,7 @@ A provider's module is loaded when it is first looked up: a request needs one of
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, Protocol
 
@@ -99,6 +100,11 @@ def provider_for_reply(reply: Any, *, asked: str | None = None) -> Provider:
     raise ReplyError(reply, reason=f"it has the shape of none of {', '.join(sorted(PROVIDERS))}")
 
 
+@cache  # looked up in every call
+def _rules_of(name: str) -> Any:
+    return import_module(f"{__name__}.rules_{PROVIDERS[name].NAME}")
+
+
 def check_payload(
     name: str,
     payload: JsonObject,
@@ -115,8 +121,7 @@ def check_payload(
         today: The day that dated rules are checked against; `None`: the newest hold.
         start: The first message that was not checked before; if it is not 0, only messages are.
     """
-    rules: Any = import_module(f"{__name__}.rules_{PROVIDERS[name].NAME}")
-    found: list[Violation] = rules.check(payload, limits, today, start)
+    found: list[Violation] = _rules_of(name).check(payload, limits, today, start)
     return Violations(found)
 
 
