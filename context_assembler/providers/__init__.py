@@ -18,7 +18,7 @@ from context_assembler.events import JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, Turn
 from context_assembler.providers.wire import Reply
-from context_assembler.report import ReportEntry, Violation, Violations
+from context_assembler.report import ReportEntry, Violations
 
 
 class Wire(Protocol):
@@ -65,14 +65,16 @@ class Provider(Protocol):
     tool_search: Callable[[ModelLimits], ToolSearch | None]
 
 
+_load: Final[Callable[[str], Any]] = cache(import_module)  # every call looks some up
+
+
 class _Providers(Mapping[str, Provider]):
     _names: Final = ("anthropic", "openai_chat", "openai_responses", "gemini")
 
     def __getitem__(self, name: str) -> Provider:
         if name not in self._names:
             raise KeyError(name)
-        module: Any = import_module(f"context_assembler.providers.{name}")
-        provider: Provider = module
+        provider: Provider = _load(f"{__name__}.{name}")
         return provider
 
     def __iter__(self) -> Iterator[str]:
@@ -100,11 +102,6 @@ def provider_for_reply(reply: Any, *, asked: str | None = None) -> Provider:
     raise ReplyError(reply, reason=f"it has the shape of none of {', '.join(sorted(PROVIDERS))}")
 
 
-@cache  # looked up in every call
-def _rules_of(name: str) -> Any:
-    return import_module(f"{__name__}.rules_{PROVIDERS[name].NAME}")
-
-
 def check_payload(
     name: str,
     payload: JsonObject,
@@ -121,8 +118,8 @@ def check_payload(
         today: The day that dated rules are checked against; `None`: the newest hold.
         start: The first message that was not checked before; if it is not 0, only messages are.
     """
-    found: list[Violation] = _rules_of(name).check(payload, limits, today, start)
-    return Violations(found)
+    rules = _load(f"{__name__}.rules_{PROVIDERS[name].NAME}")
+    return Violations(rules.check(payload, limits, today, start))
 
 
 __all__ = ["PROVIDERS", "Provider", "Reply", "Wire", "check_payload", "provider_for_reply"]
