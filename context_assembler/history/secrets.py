@@ -64,6 +64,10 @@ Bearer Token | bearer | (?i)\bauthorization<is>bearer[ \t]{1,4}(?=[a-z.~+/_-]{0,
 <setting> | -- | (?i)(?<![\w-])--(?:[\w-]{0,40}[_-])?<name>[ \t]{1,4}<option>
 <setting> | env | (?im)^[ \t]{0,8}ENV[ \t]{1,4}(?:\w{0,40}_)?<name>[ \t]{1,4}<option>
 """
+# What every text with a secret has: most are long, and of the others a word says what they are.
+_HINT: Final = (
+    r"[\w-]{16}|key|token|secret|pass|pwd|://|--|env|bearer|authorization|curl|slack|eyj|xox|\d:"
+)
 _PIECES: Final = {
     "login": "Basic Auth Credentials",
     "setting": _SETTING,
@@ -94,7 +98,9 @@ def mask(text: str) -> tuple[str, str]:
 
 def mask_kinds(text: str) -> tuple[str, list[str]]:
     """Return the text as `mask` does, and the kind of each secret that was masked."""
-    bare, kinds = re.sub(_INVISIBLE, "", clean_text(text)), list[str]()
+    bare, kinds = clean_text(text), list[str]()
+    if not bare.isascii() or re.search(r"[\x1b\x08\\]", bare) is not None:
+        bare = re.sub(_INVISIBLE, "", bare)
     glued = re.compile(r"[\w-]+")  # what goes on without a break belongs to the secret
     for _ in range(_MOST_PASSES):
         pieces, at = list[str](), 0
@@ -132,6 +138,8 @@ def _compiled() -> list[tuple[str, list[str], re.Pattern[str]]]:
 
 def _matches(text: str) -> Iterator[_Secret]:
     folded = text.lower()
+    if re.search(_HINT, folded) is None:
+        return
     for kind, words, pattern in _compiled():
         if not words or any(word in folded for word in words):
             for match in pattern.finditer(text):
