@@ -310,7 +310,8 @@ def match_words(
         for form in forms:
             times = bag[form] * (_SATURATION + 1) / (bag[form] + length)
             for at, worth in worths[form]:
-                best[at] = max(best.get(at, 0.0), worth * times)
+                if worth * times > best.get(at, 0.0):
+                    best[at] = worth * times
         matches.append(best)
     return matches, rarity
 
@@ -509,8 +510,10 @@ def _word_scores(
     for start, end, distance in seen.links:
         weight = _BESIDE_WEIGHTS.get(distance, 0.0)
         for at, other in ((start, end), (end, start)):
+            mine = near[at]
             for term, worth in matches[other].items():
-                near[at][term] = max(near[at].get(term, 0.0), weight * worth)
+                if weight * worth > mine.get(term, 0.0):
+                    mine[term] = weight * worth
     worths = {
         at: (1 - _BESIDE_PART) * sum(match.values()) + _BESIDE_PART * sum(near[at].values())
         for at, match in enumerate(matches)
@@ -523,6 +526,8 @@ def _word_scores(
     total = sum(rarity) or 1.0
     parts = {place: sum(rarity[at] for at in terms) / total for place, terms in covered.items()}
     for owner, answer in enumerate(answers):
+        if not answer.hits:
+            continue
         own = [at for at, one in enumerate(seen.owners) if one == owner]
         most = max((words.get(at, 0.0) for at in own), default=0.0) or 1.0
         if all(hit.bm25 is None for hit in answer.hits):
@@ -630,10 +635,14 @@ def _scoring(recall: Recall) -> Callable[[Candidate], float]:
         weights = RecallWeights(relevance * (1 - recency), recency, importance * (1 - recency))
     # Rounded, so that the last bit of a sum does not decide.
     if weights is not None:
-        total, names = sum(weights), RecallWeights._fields
-        return lambda candidate: round(
-            sum(w * candidate.scores[n] for n, w in zip(names, weights, strict=True)) / total, 9
-        )
+        total, (relevance, recency, importance) = sum(weights), weights
+
+        def weighed(candidate: Candidate) -> float:
+            given = candidate.scores
+            found = relevance * given["relevance"] + recency * given["recency"]
+            return round((found + importance * given["importance"]) / total, 9)
+
+        return weighed
 
     def without_query(candidate: Candidate) -> float:
         recency, importance = candidate.scores["recency"], candidate.scores["importance"]

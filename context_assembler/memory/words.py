@@ -9,12 +9,12 @@ import re
 import sqlite3
 from calendar import month_name
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from threading import local
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.texts import clean_text
@@ -34,6 +34,7 @@ _HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _MAY_HUMP: Final = re.compile("[A-Z](?<=[A-Za-z0-9][A-Z])")  # quick to find out
 _CAMEL: Final = re.compile("(?<![A-Za-z0-9])[A-Za-z0-9][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _WORD: Final = re.compile(r"[^\W_]+")
+_ASCII_WORD: Final = re.compile("[a-z0-9]+")
 
 
 def index_text(text: str) -> str:
@@ -99,11 +100,15 @@ def _parts_of_identifiers(text: str) -> list[str]:
 # ---- stems ----
 
 _KNOWN: Final[dict[str, tuple[str, ...]]] = {}
+_CUTTERS: Final = local()  # a connection for each thread: to open one takes longer than to cut
 
 
 def stems(texts: Sequence[str]) -> list[list[str]]:
     """Return the stems of each text, in order, exactly as the index in SQLite cuts them."""
-    pieces_by_text = [text.split() for text in texts]  # no word goes beyond white space
+    # No word goes beyond white space, and of ASCII beyond letters and digits.
+    pieces_by_text = [
+        _ASCII_WORD.findall(text.lower()) if text.isascii() else text.split() for text in texts
+    ]
     if len(_KNOWN) > _MOST_KNOWN:
         _KNOWN.clear()
     _KNOWN.update(_cut([*{p for pieces in pieces_by_text for p in pieces}.difference(_KNOWN)]))
@@ -133,14 +138,17 @@ def _cut(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = dict.fromkeys(pieces, ())
     if not pieces:
         return found
-    with closing(sqlite3.connect(":memory:")) as connection:
+    connection = _CUTTERS.__dict__.get("connection")
+    if connection is None:
+        connection = _CUTTERS.connection = sqlite3.connect(":memory:")
         connection.execute(
             f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = '{TOKENIZER}')"
         )
         connection.execute("CREATE VIRTUAL TABLE places USING fts5vocab (words, instance)")
-        connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(pieces))
-        for at, stem in connection.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
-            found[pieces[int(at)]] += (stem,)
+    connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(pieces))
+    for at, stem in connection.execute("SELECT doc, term FROM places ORDER BY doc, offset"):
+        found[pieces[int(at)]] += (stem,)
     return found
 
 
