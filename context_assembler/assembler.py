@@ -1144,7 +1144,7 @@ class ContextAssembler:
 
         if isinstance(given, MemoryAssembler):
             return given
-        names = ("strategy", "near_duplicate", "seconds_per_source", "seconds_in_all")
+        names = ("strategy", "seconds_per_source", "seconds_in_all")
         own = {name: held for name in names if (held := getattr(settings, name))}
         preset = RECALL_PRESETS.get(settings.preset)
         return MemoryAssembler(

@@ -485,13 +485,12 @@ class MemorySettings(Settings):
     Attributes:
         store: URL of the store (`sqlite:memory.db`).
         max_tokens: Longest note; never more than a quarter of what the call may send.
-        limit: Most memories in a note.
+        limit: Most memories in a note; by default only `max_tokens` limits them.
         context_types: The only kinds to search; all by default.
         namespaces: The only projects to search, none if it is empty; all by default.
         preset: Settings for a kind of agent: see RECALL_PRESETS.
         strategy: Instead of the preset's.
         embedder: Finds memories by meaning as well: bundled, minilm, openai:MODEL.
-        near_duplicate: Likeness from which two memories count as one.
         fades_half_life_days: Time unused after which a memory is worth half.
         fades_below: `memory fade` forgets what is worth less.
         seconds_per_source: How long one source may take.
@@ -500,13 +499,12 @@ class MemorySettings(Settings):
 
     store: Annotated[str | None, _Word] = None
     max_tokens: Annotated[int, _AtLeastOne] = 2000
-    limit: Annotated[int, Bounds(least=1, most=10000)] = 20
+    limit: Annotated[int | None, Bounds(least=1, most=10000)] = None
     context_types: tuple[str, ...] = ()
     namespaces: tuple[str, ...] | None = None
     preset: Annotated[str, _Word] = "general"
     strategy: Literal["balanced", "recent", "important"] | None = None
     embedder: Annotated[str | None, _Word] = None
-    near_duplicate: Annotated[float | None, Bounds(least=0.5, most=1)] = None
     fades_half_life_days: Annotated[float | None, _Positive] = None
     fades_below: Annotated[float, _Share] = 0.05
     seconds_per_source: Annotated[float, _Positive] = 2.0

@@ -40,9 +40,8 @@ from context_assembler.ports import RecalledNote, TokenCounter
 from context_assembler.texts import CountText, clean_text
 from context_assembler.tokens.bpe import count_bpe
 
-_LIMIT: Final = 20
 _BUDGET: Final = 2_000
-MAX_LIMIT: Final = 10_000
+_MOST: Final = 10_000  # records of one recall
 _LESSONS: Final = 1_000
 _LESSONS_SHOWN: Final = 10  # under one heading
 _AUTHORS: Final = {"user": "User", "assistant": "Assistant"}
@@ -71,14 +70,14 @@ class RecallOptions(TypedDict, total=False):
 
     Attributes:
         context_types: The kinds to search; by default all.
-        limit: The most records to show.
+        limit: The most records to show; by default only the budget limits them.
         filters: Which records may be found at all.
         settings: Instead of the assembler's own.
         count_text: What `max_tokens` is counted with.
     """
 
     context_types: Sequence[str] | str | None
-    limit: int
+    limit: int | None
     filters: MemoryFilters
     settings: RecallSettings | None
     count_text: CountText | None
@@ -163,7 +162,7 @@ class MemoryAssembler:
         query: str,
         *,
         context_types: Sequence[str] | str | None = None,
-        limit: int = _LIMIT,
+        limit: int | None = None,
         filters: MemoryFilters = NO_FILTERS,
         settings: RecallSettings | None = None,
         count_text: CountText | None = None,
@@ -174,7 +173,7 @@ class MemoryAssembler:
         Args:
             max_tokens: The largest of the budgets: for a small one fewer records are read.
         """
-        check_count("limit", limit, most=MAX_LIMIT)
+        check_count("limit", 1 if limit is None else limit, most=_MOST)
         given = [context_types] if isinstance(context_types, str) else context_types
         if given is None:
             given = filters.kinds or [*KINDS]
@@ -296,7 +295,7 @@ class MemoryAssembler:
         context: FormattedContext,
         event: MemoryRecord | str,
         *,
-        limit: int = _LIMIT,
+        limit: int | None = None,
         max_tokens: int = _BUDGET,
     ) -> FormattedContext:
         """Return the context with something that just happened; no source is asked again.
@@ -312,7 +311,7 @@ class MemoryAssembler:
         Raises:
             InvalidParameterError: A number is out of its range.
         """
-        check_count("limit", limit, most=MAX_LIMIT)
+        check_count("limit", 1 if limit is None else limit, most=_MOST)
         check_count("max_tokens", max_tokens)
         if isinstance(event, str):
             event = MemoryRecord(text=event, kind="events", created_at=self._now())
@@ -344,7 +343,7 @@ class MemoryAssembler:
         if context.task_path and self._count(context.markdown) <= target_tokens:
             return context
         task, room = self._divided(context, target_tokens)
-        recall = self._recall(context.signals, MAX_LIMIT)
+        recall = self._recall(context.signals, None)
         packing = shaping.Packing(recall, context.source_status, room)
         smaller = await packing.compress(context, summarizer)
         return task.above(smaller, target_tokens, self._count) if task else smaller
@@ -479,7 +478,7 @@ class MemoryAssembler:
     def _now(self) -> datetime:
         return utc_at(self._clock())
 
-    def _recall(self, signals: Signals | None, limit: int) -> Recall:
+    def _recall(self, signals: Signals | None, limit: int | None) -> Recall:
         signals = signals or read_signals("")
         return Recall(signals, self.settings, self._now(), limit, self._count, self._clean)
 

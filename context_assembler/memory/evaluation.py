@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import MemoryFormatError, brief
 from context_assembler.events import is_list, is_object
-from context_assembler.memory.assembler import MAX_LIMIT, MemoryAssembler, RecallOptions
+from context_assembler.memory.assembler import MemoryAssembler, RecallOptions
 from context_assembler.memory.format import FormattedContext
 from context_assembler.memory.records import MemoryFilters
 
@@ -66,7 +66,7 @@ class _Answered(NamedTuple):
     reciprocal_rank: float
 
 
-def _part(question: Question, ids: Iterable[str]) -> float:
+def _part(question: Question, ids: Iterable[str | None]) -> float:
     known = {*ids}
     return sum(one in known for one in question.evidence) / len(question.evidence)
 
@@ -94,11 +94,12 @@ async def evaluate_recall(
         names = None if question.namespace is None else (question.namespace,)
         given: RecallOptions = {
             "context_types": context_types,
-            "limit": MAX_LIMIT,
             "filters": MemoryFilters(namespaces=names),
         }
-        ranked = await assembler.rank(question.question, **given)
-        contexts = dict(zip(budgets, await ranked.within(*budgets), strict=True))
+        contexts = {
+            budget: await assembler.assemble_context(question.question, max_tokens=budget, **given)
+            for budget in budgets
+        }
         found = {b: _part(question, _shown(c)) for b, c in contexts.items()}
         explained = contexts[budgets[-1]].explanations if budgets else ()
         best = [*dict.fromkeys(one.memory_id for one in explained)]
@@ -115,8 +116,10 @@ async def evaluate_recall(
     )
 
 
-def _shown(context: FormattedContext) -> list[str]:
-    return [shown.record.id for shown in context.items if not shown.is_truncated]
+def _shown(context: FormattedContext) -> list[str | None]:
+    """Return the ids of what is shown whole, and of what the facts among it were read from."""
+    records = [shown.record for shown in context.items if not shown.is_truncated]
+    return [name for record in records for name in (record.id, record.parent_id)]
 
 
 def _grade(answers: Sequence[_Answered], budgets: Sequence[int]) -> Grade:

@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from context_assembler.history.notes import RECALLED
-from context_assembler.memory.alike import dedupe
+from context_assembler.memory.alike import Taken
 from context_assembler.memory.kinds import KINDS, MemoryKind, is_texts, plain
 from context_assembler.memory.records import (
     USUAL_IMPORTANCE,
@@ -40,6 +40,9 @@ RECALL_TAG: Final = "recalled-memory"
 MISSING_SHARE: Final = 0.1  # of the budget, for naming the sources that could not answer
 _CHARS_PER_TOKEN: Final = 16  # no token of a text has more characters than that, on the average
 _NO_ROOM: Final = "there was no room left in the budget"
+_FACT_IS_SHOWN: Final = "a fact that was read from it is shown"
+# What facts are read from: a piece of a document has its heading as parent, and is no fact of it.
+_TURNS: Final = ("events", "memories")
 _NOTHING_HAD_ROOM: Final = "What was found in memory had no room."
 _ANSWERED: Final = ("ok", "empty", "below_floor")
 _MOST_NAMES: Final = 3
@@ -54,6 +57,7 @@ RecallOutcome: TypeAlias = Literal["kept", "shortened", "left_out"]
 Condense: TypeAlias = Callable[[str, int], Awaitable[str]]
 """Says the same as a text in at most so many tokens."""
 _LeftOut: TypeAlias = list[tuple[Candidate, str]]
+_Name: TypeAlias = tuple[str, str | None]  # an id, and the namespace that it is one of
 T = TypeVar("T")
 
 
@@ -272,6 +276,9 @@ class Packing:
     goes to the best that are left, whatever their kind. A long item takes at most its part of its
     kind's share: it is cut at the end of a sentence or line. A short one is shown whole.
 
+    What says the same as something that is shown is left out, and so is a turn from which a fact
+    was read that is shown. Only what may have room is read, masked and counted.
+
     Args:
         states: What came of the sources; those that could not answer are named at the end.
     """
@@ -281,12 +288,13 @@ class Packing:
         self._settings, self._count = recall.settings, cache(recall.count_text)
         most = max_tokens * MISSING_SHARE
         self._missing = missing_sources(states, fits=lambda text: recall.count_text(text) <= most)
+        self._most_chars = max(_SHOWN_CHARS, _CHARS_PER_TOKEN * max_tokens)
         self._spent = 0
-        self._taken: dict[int, RecalledMemory] = {}
+        self._taken, self._twins = dict[int, RecalledMemory](), Taken()
+        self._ranks, self._with_facts = dict[_Name, int](), set[_Name]()
         self._reasons: dict[int, str] = {}
         self._headers: set[str] = set()
         self._harmless: dict[str, str] = {}
-        self._fit = cache(self._fitted)
 
     def pack(self, ranked: Sequence[Candidate]) -> tuple[list[RecalledMemory], _LeftOut, str, int]:
         """Return what is shown, best first, what is not and why, the Markdown and its tokens."""
@@ -295,12 +303,13 @@ class Packing:
         free = dict(self._shares)
         waiting: list[int] = []
         for rank, candidate in enumerate(ranked):
-            kind = candidate.record.kind
-            used = self._take(rank, free[kind])
-            free[kind] -= used
-            waiting += [] if used else [rank]
+            used = self._take(rank, free[candidate.record.kind], free)
+            waiting += [rank] if used is None else []
         for rank in waiting:
-            self._take(rank, self._max_tokens)
+            self._take(rank, self._max_tokens, free)
+        for rank in [at for at, why in self._reasons.items() if why == _NO_ROOM]:
+            if not self._has_twin(rank, self._shown(ranked[rank])):
+                break  # one is enough to know that something had no room
         ranks = sorted(self._taken)
         while True:
             items = [self._taken[rank] for rank in ranks]
@@ -330,33 +339,81 @@ class Packing:
             for name, (weight, part) in shares.items()
         }
 
-    def _take(self, rank: int, room: int) -> int:
-        """Take a candidate, shortened if it must be, and return what it takes; 0 for no room."""
-        candidate = self._ranked[rank]
-        record = candidate.record
-        is_over = len(self._taken) >= self._recall.limit
-        if is_over or not record.text.strip():
-            said = "the limit of items was reached" if is_over else "it says nothing"
-            self._reasons[rank] = said
-            return 0
+    def _take(self, rank: int, room: int, free: dict[MemoryKind, int]) -> bool | None:
+        """Take a candidate, shortened if it must be; `None`: there is no room for it yet."""
+        candidate, limit = self._ranked[rank], self._recall.limit
         room = min(room, self._max_tokens - self._spent)
+        if limit is not None and len(self._taken) >= limit:
+            return self._leave(rank, "the limit of items was reached")
+        if not candidate.record.text.strip():
+            return self._leave(rank, "it says nothing")
+        name = candidate.record.id, candidate.record.namespace
+        if name in self._with_facts and candidate.record.kind in _TURNS:
+            return self._leave(rank, _FACT_IS_SHOWN)
+        if self._least(candidate) > room:
+            self._reasons[rank] = _NO_ROOM
+            return None
+        candidate = self._shown(candidate)
+        record = candidate.record
+        if self._has_twin(rank, candidate):
+            return False
         headers = [head for head in self._headers_of(record) if head not in self._headers]
         above = sum(self._count(f"{header}\n\n") for header in headers)
-        text, tokens = self._fit(rank) if above < room else ("", 0)
+        text, tokens = self._fitted(candidate) if above < room else ("", 0)
         if not text or above + tokens > room:
             self._reasons[rank] = _NO_ROOM
-            return 0
+            return None
         self._headers.update(headers)
-        self._spent += above + tokens
+        self._use(record.kind, above + tokens, free)
         self._reasons.pop(rank, None)
         told = (candidate.source, candidate.score, text, tokens, candidate.scores)
         cut, beginning = text != record.text, candidate.is_beginning
         self._taken[rank] = RecalledMemory(record, *told, candidate.found_in, cut, beginning)
-        return above + tokens
+        self._twins.add(rank, candidate)
+        self._ranks[name] = rank
+        if record.parent_id is not None and KINDS[record.kind].follows == "session":
+            turn = record.parent_id, record.namespace
+            self._with_facts.add(turn)
+            at = self._ranks.get(turn)
+            if at in self._taken and self._taken[at].record.kind in _TURNS:
+                gone = self._taken.pop(at)  # its room is used again
+                self._twins.discard(at)
+                self._use(gone.record.kind, -gone.tokens, free)
+                self._leave(at, _FACT_IS_SHOWN)
+        return True
 
-    def _fitted(self, rank: int) -> tuple[str, int]:
+    def _has_twin(self, rank: int, candidate: Candidate) -> bool:
+        """Whether something that is taken says the same; it is said to be found there as well."""
+        if (twin := self._twins.twin_of(candidate)) is None:
+            return False
+        known = self._taken[twin[0]]
+        found_in = tuple(dict.fromkeys((*known.found_in, *candidate.found_in)))
+        self._taken[twin[0]] = known._replace(found_in=found_in)
+        self._leave(rank, twin[1])
+        return True
+
+    def _leave(self, rank: int, why: str) -> bool:
+        self._reasons[rank] = why
+        return False
+
+    def _use(self, kind: MemoryKind, tokens: int, free: dict[MemoryKind, int]) -> None:
+        self._spent += tokens
+        free[kind] -= tokens
+
+    def _least(self, candidate: Candidate) -> int:
+        """Return what the candidate takes at least: a token for each word, unless it is cut."""
+        cap = int(self._shares[candidate.record.kind] * self._settings.largest_share)
+        return min(len(candidate.record.text[: 8 * cap].split()), cap // 2)
+
+    def _shown(self, candidate: Candidate) -> Candidate:
+        """Return the candidate as it may be shown."""
+        record, most = candidate.record, self._most_chars
+        is_beginning = candidate.is_beginning or len(record.text) > most
+        shown = show(record, self._recall.clean, most)
+        return candidate._replace(record=shown, is_beginning=is_beginning)
+
+    def _fitted(self, candidate: Candidate) -> tuple[str, int]:
         """Return the text, cut if it takes too much, and its tokens; empty for neither."""
-        candidate = self._ranked[rank]
         record = candidate.record
         cap = int(self._shares[record.kind] * self._settings.largest_share)
         most = max(cap, self._settings.whole_tokens)
@@ -508,19 +565,6 @@ def show(record: MemoryRecord, clean: Clean, most_chars: int = _SHOWN_CHARS) -> 
     return replace(record, text=text, author=author, metadata=metadata)
 
 
-def _show_once(
-    recall: Recall, candidates: Iterable[Candidate], max_tokens: int
-) -> tuple[list[Candidate], _LeftOut]:
-    """Return the candidates as they may be shown, each thing once, and duplicates with why."""
-    most = max(_SHOWN_CHARS, _CHARS_PER_TOKEN * max_tokens)
-    shown: list[Candidate] = []
-    for candidate in candidates:
-        record = show(candidate.record, recall.clean, most)
-        is_beginning = candidate.is_beginning or len(candidate.record.text) > most
-        shown.append(candidate._replace(record=record, is_beginning=is_beginning))
-    return dedupe(shown, near_duplicate=recall.settings.near_duplicate)
-
-
 class RankedMemories(NamedTuple):
     """What fits a query, best first, before anything is left out for want of room."""
 
@@ -540,22 +584,19 @@ class RankedMemories(NamedTuple):
             check_count("max_tokens", budget)
 
         def shape() -> list[FormattedContext]:
-            shown = _show_once(self.recall, self.candidates, max(budgets_tokens, default=1))
-            return [self.shape(*shown, budget) for budget in budgets_tokens]
+            return [self.shape(budget) for budget in budgets_tokens]
 
         return await think(shape, (candidate.record for candidate in self.candidates))
 
-    def shape(
-        self, candidates: Sequence[Candidate], duplicates: _LeftOut, max_tokens: int
-    ) -> FormattedContext:
-        """Return what is shown of candidates without duplicates."""
+    def shape(self, max_tokens: int) -> FormattedContext:
+        """Return what is shown of them in a budget."""
         packing = Packing(self.recall, self.states, max_tokens)
-        items, left_out, markdown, tokens = packing.pack(candidates)
+        items, left_out, markdown, tokens = packing.pack(self.candidates)
         low = [(candidate, "it is below the floor of relevance") for candidate in self.below]
         cut = {(one.source, one.record.key): one.is_truncated for one in items}
-        rest = (*duplicates, *left_out, *low)
+        rest = (*left_out, *low)
         told: list[tuple[Candidate, RecallOutcome, str]] = [(c, "left_out", why) for c, why in rest]
-        for one in candidates:
+        for one in self.candidates:
             is_cut = cut.get((one.source, one.record.key))
             if is_cut is not None:
                 told.append((one, "shortened" if is_cut else "kept", one.reason))
@@ -595,8 +636,8 @@ def updated(
     event = Candidate(record, _JUST_NOW, -1, 0.0, scores, (_JUST_NOW,), "it just happened")
     ranked = [*had, *rank_candidates([event], recall)]
     states, notes = context.source_status, context.source_notes
-    shown = _show_once(recall, ranked, max_tokens)
-    found = RankedMemories(recall, ranked, (), states, notes).shape(*shown, max_tokens)
+    ranked.sort(key=lambda one: one.rank)
+    found = RankedMemories(recall, ranked, (), states, notes).shape(max_tokens)
     known = {(one.source, one.memory_id) for one in found.explanations}
     earlier = [e for e in context.explanations if (e.source, e.memory_id) not in known]
     return replace(found, explanations=(*found.explanations, *earlier)[:_MOST_EXPLAINED])

@@ -221,8 +221,8 @@ def _lines_of(records: Sequence[MemoryRecord]) -> Iterator[PremortemLine]:
     for record, known in weightiest:
         if known.lesson and known.succeeded is not False:
             yield _line("Lessons", known.lesson, [record])
-    known = [(r, r.metadata) for r in records if isinstance(r.metadata, _PRINCIPLES)]
-    yield from _principles("Principles", [r for r, _ in sorted(known, key=_sure_first)])
+    sure = [(r, r.metadata) for r in records if isinstance(r.metadata, _PRINCIPLES)]
+    yield from _principles("Principles", [r for r, _ in sorted(sure, key=_sure_first)])
 
 
 def _sure_first(known: tuple[MemoryRecord, Any]) -> tuple[float, float, str]:

@@ -521,11 +521,16 @@ def reference_of(record: MemoryRecord) -> str:
 
 def normal_text(text: str) -> str:
     """Return the text without what makes no difference: case, width, white space."""
-    if not text.isascii():
-        # By pieces: to order combining marks takes the square of how many stand together.
-        pieces = _PIECES.findall(text) if _LONG_WORD.search(text) else [text]
-        text = "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)
-    return " ".join(text.casefold().split())
+    return " ".join(same_width(text).casefold().split())
+
+
+def same_width(text: str) -> str:
+    """Return the text with each character in its usual form (NFKC)."""
+    if text.isascii():
+        return text
+    # By pieces: to order combining marks takes the square of how many stand together.
+    pieces = _PIECES.findall(text) if _LONG_WORD.search(text) else [text]
+    return "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)
 
 
 def masked(text: str) -> str:

@@ -112,7 +112,7 @@ class Recall(NamedTuple):
     signals: Signals
     settings: "RecallSettings"
     now: datetime
-    limit: int  # the most records to show
+    limit: int | None  # the most records to show, besides what the budget takes
     count_text: CountText
     clean: Clean
     namespaces: Sequence[str] | None = None
@@ -154,7 +154,6 @@ class RecallSettings:
         order: Where the best stands: some models read the end more closely.
         times: How times are written: relative to now, or as a date, which stays true in a text that
             is kept.
-        near_duplicate: From which likeness on two texts count as one.
         seconds_per_source: How long one source may take, from its turn on.
         seconds_in_all: How long all of them together may take.
     """
@@ -169,7 +168,6 @@ class RecallSettings:
     depth: int = 1
     order: Literal["best_first", "best_last"] = "best_first"
     times: Literal["relative", "dates"] = "relative"
-    near_duplicate: float = 0.9
     seconds_per_source: float = 2.0
     seconds_in_all: float = 5.0
 

@@ -25,7 +25,7 @@ _MAX_QUERY_TERMS: Final = 256
 _MAX_IDENTIFIER_CHARS: Final = 80  # anything longer is encoded bytes, not an identifier
 _MOST_KNOWN: Final = 100_000
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters, Hangul: a change needs a rebuilt index.
-_SPACELESS: Final = re.compile(
+SPACELESS: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -45,7 +45,7 @@ def index_text(text: str) -> str:
     """
     parts = _parts_of_identifiers(text)
     if not text.isascii():
-        text = _SPACELESS.sub(_pairs, text)
+        text = SPACELESS.sub(_pairs, text)
     return f"{text} {' '.join(parts)}" if parts else text
 
 
@@ -56,17 +56,17 @@ def query_terms(query: str) -> list[str]:
     is the beginning of what is searched for.
     """
     query = both_ends(query, 8_000)
-    spaced = query if query.isascii() else _SPACELESS.sub(_query_pairs, query)
+    spaced = query if query.isascii() else SPACELESS.sub(_query_pairs, query)
     found = _WORD.findall(" ".join((spaced, *_parts_of_identifiers(query))).lower())
     distinct = dict.fromkeys(
-        f"{word}*" if len(word) == 1 and _SPACELESS.match(word) else word for word in found
+        f"{word}*" if len(word) == 1 and SPACELESS.match(word) else word for word in found
     )
     return (without_stop_words(distinct) or [*distinct])[:_MAX_QUERY_TERMS]
 
 
 def count_words(terms: Iterable[str]) -> float:
     """Return how many words the terms of a query are: pairs of characters overlap by half."""
-    return sum(1.0 if term.isascii() or _SPACELESS.match(term) is None else 0.5 for term in terms)
+    return sum(1.0 if term.isascii() or SPACELESS.match(term) is None else 0.5 for term in terms)
 
 
 def both_ends(text: str, chars: int) -> str:
@@ -123,7 +123,7 @@ def record_stems(texts: Sequence[str]) -> list[list[str]]:
     """
 
     def forms(stem: str) -> tuple[str, ...]:
-        return (stem, stem[0]) if len(stem) == 2 and _SPACELESS.match(stem) else (stem,)
+        return (stem, stem[0]) if len(stem) == 2 and SPACELESS.match(stem) else (stem,)
 
     return [[form for stem in found for form in forms(stem)] for found in stems(texts)]
 

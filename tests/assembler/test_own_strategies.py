@@ -1,6 +1,7 @@
 """What a caller chooses of the history: a strategy of its own, the newest, a word before it is full."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ async def test_a_function_chooses_what_is_kept_and_payloads_only_grow_between_cu
     assert len({context.metadata.cut_id for context in cut}) == len(asked) < 6
     assert all(any("Question 5." in text for text in texts(context)) for context in cut)
     assert {context.metadata.truncated_by for context in cut} == {"own"}
-    for before, after in zip(cut, cut[1:], strict=False):
+    for before, after in pairwise(cut):
         if before.metadata.cut_id == after.metadata.cut_id:
             assert texts(after)[: len(texts(before))] == texts(before)
     assert all(not context.check().refused for context in sent)

@@ -115,7 +115,7 @@ async def test_what_is_left_out_has_a_reason_and_recall_names_what_may_be_missed
         "notes/a.md": "zebra",
         "notes/binary.md": b"zebra\0",
         "notes/large.md": b"zebra " * 200_000,
-        "notes/odd.md": b"zebra \xff",
+        "notes/odd.md": b"zebra lion \xff",
         "notes/.git/x.md": "zebra",
         "notes/.x.md": "zebra",
         "notes/a.txt": "zebra",
