@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from functools import cache
 from typing import Final, TypeAlias
 
 CountText: TypeAlias = Callable[[str], int]
@@ -13,6 +14,10 @@ SUMMARY_TAG: Final = "summary"
 REMINDER_TAG: Final = "system-reminder"
 FORGED: Final = "A copy of the assembler's own tag in the text was escaped."
 
+# What a reader, or a model, may take for the beginning of a tag, and what nobody sees.
+_OPENS: Final = "[<\uff1c\ufe64\u2039\u3008\u27e8]"
+_HIDDEN: Final = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
+_WIDE: Final = 0xFEE0  # from an ASCII character to its full-width form
 _JOINERS: Final = "\u200d\u200c"  # parts of words and of emoji
 _HEAD_SHARE: Final = 0.6
 _SNAP_SHARE: Final = 0.25  # how much of a piece may be given up for a cut between two lines
@@ -54,7 +59,7 @@ def fence(tag: str, text: str, *, nonce: str = "") -> str:
 
 def escape_tag(tag: str, text: str) -> str:
     """Return the text, without anything in it that reads as the tag, with or without a nonce."""
-    return _escape(rf"{re.escape(tag)}\b", text) if "<" in text else text
+    return _escape(rf"{_like(tag)}\b", text)
 
 
 def escape_notes(text: str) -> str:
@@ -62,12 +67,22 @@ def escape_notes(text: str) -> str:
 
     A summary has the tag of HTML's `<summary>`: only with a nonce is it one of ours.
     """
-    own = rf"(?:{REMINDER_TAG}\b|{SUMMARY_TAG}-[0-9a-f]{{6}}\b)"
-    return _escape(own, text) if "<" in text and "-" in text else text
+    own = rf"(?:{_like(REMINDER_TAG)}\b|{_like(f'{SUMMARY_TAG}-')}[0-9a-f]{{6}}\b)"
+    return _escape(own, text)
 
 
 def _escape(name: str, text: str) -> str:
-    return re.sub(rf"<(?=[\s/]*+{name})", "&lt;", text, flags=re.IGNORECASE)
+    if "<" not in text and (text.isascii() or re.search(_OPENS, text) is None):
+        return text
+    slashes = rf"(?:[\s/\uff0f\u2215\u2044]|{_HIDDEN})*+"
+    return re.sub(rf"{_OPENS}(?={slashes}{name})", "&lt;", text, flags=re.IGNORECASE)
+
+
+@cache
+def _like(name: str) -> str:
+    """Return what finds the name: also in wide letters, and with what shows nothing in between."""
+    letters = (f"[{re.escape(char)}{chr(ord(char) + _WIDE)}]" for char in name)
+    return f"{_HIDDEN}*".join(letters)
 
 
 def shorten_text(text: str, *, max_tokens: int, count_text: CountText, unit: str = "tokens") -> str:
@@ -128,8 +143,12 @@ def _fitting_chars(tokens_of: Callable[[int], int], tokens: int, guess: int, mos
 
 def _head_end(text: str, end: int) -> int:
     line_end = text.rfind("\n", end - int(end * _SNAP_SHARE), end)
-    at = line_end if line_end > 0 else end
-    first = max(0, at - _LONGEST_CLUSTER_CHARS)
+    return whole_end(text, line_end if line_end > 0 else end)
+
+
+def whole_end(text: str, end: int) -> int:
+    """Return the place at or before `end` that parts no character as people see it."""
+    first, at = max(0, end - _LONGEST_CLUSTER_CHARS), end
     while at > first and _continues(text, at):
         at -= 1
     return at

@@ -12,15 +12,16 @@ from typing import Any, Final
 from context_assembler.memory.kinds import KINDS, CodeMetadata
 from context_assembler.memory.records import MemoryRecord, same_width
 from context_assembler.memory.score import Candidate
-from context_assembler.memory.words import SPACELESS, stems, word_lists
+from context_assembler.memory.words import SPACELESS, stems, vocabulary, word_lists
 
 _MOST_KNOWN: Final = 8_192
 _DENIED: Final = re.compile(r"n['\u2019\u02bc]t\b")
-# A word, with what belongs to it: `-5`, `3.5`, `C++`, `a/b.py`, `ada@example.com`.
-_WORD: Final = re.compile(
-    r"(?<!\S)[<>=\u2260\u2264\u2265]+(?!\S)|(?:(?<!\S)[-\u2212+])?[$\u20ac\u00a3\u00a5#@]?\w+(?:[.'\u2019/@+#&=:-]\w+|,\d+)*[+#%]*"
+_BETWEEN: Final = re.compile(
+    r"[\s`\"\u201c\u201d\u201e\u00ab\u00bb()\[\]{}\u3001\u3002]+|[,;](?!\d)"
 )
-_SENTENCE_START: Final = re.compile(r"(?:^|[.!?:\n])[\s\"'(*#>-]*$")
+_BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-*+>#\u2022\u2013\u2014]+|\d+\.)[ \t]+")
+_EDGES: Final = ".,:;!?\u2026'\u2018\u2019*"
+_ENDS: Final = (".", "!", "?", ":", "\u2026")
 # Marks of vowels, the long line, and the forms of one letter, which not everybody writes.
 _ARABIC_MARKS: Final = re.compile("[\u0640\u064b-\u0652\u0670]")
 _ARABIC: Final = str.maketrans(
@@ -33,30 +34,41 @@ _LAST_PARTICLES: Final = re.compile("(?:です|だよ|だね|だ|よ|ね)+(?=[\\
 @lru_cache(_MOST_KNOWN)
 def content_of(text: str) -> tuple[str, ...]:
     """Return the words of a text that say something, in order, each in one form."""
-    text = _DENIED.sub(" not", same_width(text))
+    text = _BULLET.sub("", _DENIED.sub(" not", same_width(text)))
     if not text.isascii():
         text = _LAST_PARTICLES.sub("", _ARABIC_MARKS.sub("", text).translate(_ARABIC))
         text = SPACELESS.sub(lambda run: f" {' '.join(run[0])} ", text)
-    silent, found, inflected = _silent(), list[str](), dict[int, str]()
-    for match in _WORD.finditer(text):
-        word = match[0].casefold().removesuffix("'s").removesuffix("\u2019s")
-        if word in silent:
+    pieces = [piece for piece in _BETWEEN.split(text) if piece]
+    silent, english = _silent()
+    found, inflected, begins = list[str](), dict[int, str](), True
+    for piece in pieces:
+        word = piece.rstrip(_EDGES).lstrip("'*\u2018\u2019\u00bf\u00a1")
+        word = word.removesuffix("'s").removesuffix("\u2019s")
+        starts, begins = begins, piece.endswith(_ENDS)
+        small = word.casefold()
+        is_capital = word[:1].isupper()
+        # An identifier, a number, a sign and a short name in capitals is itself and nothing else.
+        if word.isalpha() and (word in (small, word.title()) or (word.isupper() and len(word) > 2)):
+            if small in silent and (starts or not word.isupper()):
+                continue
+            word = _ARTICLE.sub("", small)
+            # A name has no ending: "Roberts" is not "Robert". What begins a sentence may be one.
+            if word.isascii() and (not is_capital or (starts and word in english)):
+                inflected[len(found)] = word
+        elif starts and small in silent:
             continue
-        if word.isalpha():
-            before = text[max(0, match.start() - 8) : match.start()]
-            # A name has no ending: "Roberts" is not "Robert".
-            if not match[0][0].isupper() or _SENTENCE_START.search(before) is not None:
-                inflected[len(found)] = _ARTICLE.sub("", word)
-        found.append(word)
+        if word:
+            found.append(word)
     for at, stem in zip(inflected, stems([" ".join(inflected.values())])[0], strict=True):
-        word = inflected[at]
-        found[at] = stem if word.isascii() else word[: len(stem)]  # accents tell words apart
+        found[at] = stem
     return tuple(found)
 
 
 @cache
-def _silent() -> frozenset[str]:
-    return frozenset(" ".join(word_lists()["same"].values()).split())
+def _silent() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words that may differ in texts that say the same, and English words."""
+    listed = " ".join(word_lists()["same"].values())
+    return frozenset(listed.split()), frozenset(vocabulary())
 
 
 class Taken:

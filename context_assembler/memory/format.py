@@ -34,7 +34,7 @@ from context_assembler.memory.score import (
 from context_assembler.memory.words import MONTHS, Signals
 from context_assembler.ports import RecalledNote
 from context_assembler.report import ReportEntry
-from context_assembler.texts import CountText, clean_text, escape_tag, fence
+from context_assembler.texts import CountText, clean_text, escape_tag, fence, whole_end
 
 RECALL_TAG: Final = "recalled-memory"
 MISSING_SHARE: Final = 0.1  # of the budget, for naming the sources that could not answer
@@ -54,8 +54,8 @@ _SLACK_CHARS: Final = 4_000  # read behind the end, so that no secret is cut in 
 _MANY_CHARS: Final = 200_000  # which take some hundredths of a second
 
 RecallOutcome: TypeAlias = Literal["kept", "shortened", "left_out"]
-Condense: TypeAlias = Callable[[str, int], Awaitable[str]]
-"""Says the same as a text in at most so many tokens."""
+Condense: TypeAlias = Callable[[str, int], str | Awaitable[str]]
+"""Says the same as a text in at most so many tokens; a plain function, or an async one."""
 _LeftOut: TypeAlias = list[tuple[Candidate, str]]
 _Name: TypeAlias = tuple[str, str | None]  # an id, and the namespace that it is one of
 T = TypeVar("T")
@@ -259,7 +259,8 @@ def cut_text(text: str, *, fits: Callable[[str], bool], reference: str = "") -> 
         ends = [start for start in starts if size // 2 <= start <= size]
         if ends and is_short(ends[-1]):
             return text[: ends[-1]].rstrip() + pointer
-    return text[:size].rstrip() + pointer
+    size = whole_end(text, size)
+    return text[:size].rstrip() + pointer if size else ""
 
 
 # ---- writing within a budget ----
@@ -300,15 +301,18 @@ class Packing:
         """Return what is shown, best first, what is not and why, the Markdown and its tokens."""
         self._spent = self._count(f"{self._write(())}\n") if ranked else 0
         self._ranked, self._shares = ranked, self._rooms({one.record.kind for one in ranked})
-        free = dict(self._shares)
-        waiting: list[int] = []
+        free, waiting, least = dict(self._shares), list[int](), [*map(self._least, ranked)]
         for rank, candidate in enumerate(ranked):
-            used = self._take(rank, free[candidate.record.kind], free)
+            room = free[candidate.record.kind]
+            used = self._take(rank, room, free) if least[rank] <= room else None
             waiting += [rank] if used is None else []
         for rank in waiting:
-            self._take(rank, self._max_tokens, free)
-        for rank in [at for at, why in self._reasons.items() if why == _NO_ROOM]:
-            if not self._has_twin(rank, self._shown(ranked[rank])):
+            if least[rank] <= self._max_tokens - self._spent:
+                self._take(rank, self._max_tokens, free)
+        for rank in waiting:
+            is_open = rank not in self._taken and self._reasons.get(rank, _NO_ROOM) == _NO_ROOM
+            if is_open and not self._has_twin(rank, self._shown(ranked[rank])):
+                self._reasons[rank] = _NO_ROOM
                 break  # one is enough to know that something had no room
         ranks = sorted(self._taken)
         while True:
@@ -320,7 +324,7 @@ class Packing:
             self._reasons[ranks.pop()] = _NO_ROOM  # the whole takes more than its parts
         if tokens > self._max_tokens:
             markdown, tokens = "", 0
-        rest = [rank for rank in range(len(ranked)) if rank not in {*ranks}]
+        rest = [*{*range(len(ranked))}.difference(ranks)]
         left_out = [(ranked[rank], self._reasons.get(rank, _NO_ROOM)) for rank in rest]
         return items, left_out, markdown, tokens
 
@@ -350,9 +354,6 @@ class Packing:
         name = candidate.record.id, candidate.record.namespace
         if name in self._with_facts and candidate.record.kind in _TURNS:
             return self._leave(rank, _FACT_IS_SHOWN)
-        if self._least(candidate) > room:
-            self._reasons[rank] = _NO_ROOM
-            return None
         candidate = self._shown(candidate)
         record = candidate.record
         if self._has_twin(rank, candidate):
@@ -502,7 +503,8 @@ class Packing:
                 continue
             shown = kept[at]
             most = max(shown.tokens // 3, 1)
-            text = "" if say is None else (await say(shown.text, most)).strip()
+            said = "" if say is None else say(shown.text, most)
+            text = (said if isinstance(said, str) else await said).strip()
             tokens = self._tokens_of(shown.record, text) if text else 0
             if not text or tokens > most:
                 text, tokens = self._shortened(shown.record, shown.text, most)
