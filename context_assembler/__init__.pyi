@@ -28,6 +28,7 @@ from context_assembler.events import (
     tool_result_event,
     user_event,
 )
+from context_assembler.fit import FittedMessages, fit_messages
 from context_assembler.forecast import CutPolicy
 from context_assembler.history import MessageTransformer
 from context_assembler.memory import MemoryAssembler
@@ -68,6 +69,7 @@ __all__ = [
     "DefaultsResolver",
     "Document",
     "FileIdSource",
+    "FittedMessages",
     "FolderSkills",
     "Image",
     "InMemoryStore",
@@ -101,6 +103,7 @@ __all__ = [
     "assistant_event",
     "compaction_event",
     "create_context_assembler",
+    "fit_messages",
     "get_model_limits",
     "open_store",
     "read_transcript",

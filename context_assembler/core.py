@@ -693,7 +693,7 @@ class _Live:
             reserve = inputs.parameters.max_tokens
             if options.reserve_tokens is not None:
                 reserve = options.reserve_tokens
-            raise _overflow(self.fixed, inputs.tools, budget_tokens=budget, reserve_tokens=reserve)
+            raise overflow(self.fixed, inputs.tools, budget_tokens=budget, reserve_tokens=reserve)
         self.budget_tokens = budget
         return request, min(room, inputs.most_tokens or room)
 
@@ -1275,7 +1275,7 @@ def fixed_rows(family: Family, request: Request) -> list[LedgerRow]:
     return [row for row in rows if row.tokens or row.kind == "tools"]
 
 
-def _overflow(
+def overflow(
     rows: Iterable[LedgerRow],
     tools: Sequence[ToolSpec],
     *,

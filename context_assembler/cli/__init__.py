@@ -32,7 +32,7 @@ EXIT_CODES: Final = {
 _MODULES: Final = {
     "start": "demo init lint",
     "sessions": "import export sessions count",
-    "requests": "assemble explain check lint-payload",
+    "requests": "assemble explain check fit lint-payload",
     "project": "memory",
     "hook": "hook doctor",
     "models": "models",

@@ -1,5 +1,6 @@
-"""`assemble`, `explain`, `check` and `lint-payload`: requests, and what their providers would say."""
+"""`assemble`, `explain`, `check`, `fit` and `lint-payload`: requests, and what their providers would say."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -17,13 +18,20 @@ from context_assembler.cli import COMPACTION_INFEASIBLE, COMPACTION_NEEDED, PAYL
 from context_assembler.cli import command as cli
 from context_assembler.cli.sessions import opened_store
 from context_assembler.context import AssembledContext, Ledger
-from context_assembler.errors import ConfigurationError, UnknownModelError, UnknownOptionError
+from context_assembler.errors import (
+    ConfigurationError,
+    MissingModelError,
+    UnknownModelError,
+    UnknownOptionError,
+)
 from context_assembler.events import Json, to_json
+from context_assembler.fit import fit_messages
 from context_assembler.models import get_model_limits, protocol_for
 from context_assembler.options import CALL_OPTIONS, AssemblerConfig, Option
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.wire import as_list, as_object
 from context_assembler.report import ReportEntry, Violations
+from context_assembler.transcripts.source import parse_source
 
 app: Final = typer.Typer(add_completion=False)
 _PLACES: Final[Mapping[str, tuple[Any, str]]] = {
@@ -173,6 +181,51 @@ async def check(given: Given, session: str) -> cli.Answer:
         answer = await assembler.check_compaction(session, given["agent"], **_options_of(given))
     code = COMPACTION_NEEDED if answer.needed else 0
     return cli.Answer(to_json(answer), code=code if answer.feasible else COMPACTION_INFEASIBLE)
+
+
+@cli.command(app, "fit")
+def fit(
+    file: Path,
+    *,
+    model: cli.Words = None,
+    max_tokens: int | None = None,
+    truncation_strategy: cli.Words = None,
+) -> cli.Answer:
+    """Print the messages of a file that fit, as JSON in their own shape.
+
+    What was left out, shortened or added is in the --json output. A summary goes to stderr.
+
+    Args:
+        file: JSON with a list of messages, or a request with its system prompt and tools; '-' reads
+            stdin.
+        model: By default the request's own model.
+        max_tokens: For system prompt, tools and messages together; by default the model's window less
+            a reserve.
+        truncation_strategy: smart, simple or sliding; smart by default.
+    """
+    rows = parse_source(cli.read_text(file), str(file)).rows("messages", "input", "contents")
+    head, config = rows.head, as_object(rows.head.get("config"))
+    if not (name := model or head.get("model")):
+        raise MissingModelError(layers=["request"])
+    prompts = "system instructions systemInstruction system_instruction".split()
+    systems = (held[key] for held in (head, config) for key in prompts if held.get(key))
+    prompt = next(systems, None)
+    fitted = fit_messages(
+        [row.value for row in rows.rows],
+        model=str(name),
+        max_tokens=max_tokens,
+        system=as_object(prompt).get("parts", prompt),
+        tools=as_list(head.get("tools") or config.get("tools")),
+        strategy=truncation_strategy or "smart",  # type: ignore[arg-type]  # checked there
+    )
+    changes = Counter(entry.decision for entry in fitted.changes if entry.kind == "message")
+    told = "".join(f", {count:,} {decision}" for decision, count in changes.items())
+    sizes = f"{fitted.tokens:,} of {fitted.max_tokens:,} tokens"
+    cli.print_note(f"{len(fitted.messages):,} of {len(rows.rows):,} messages{told}; {sizes}.")
+    names = ("messages", "indices", "changes", "tokens", "max_tokens")
+    value = {key: getattr(fitted, key) for key in names}
+    value["changes"] = [entry._asdict() for entry in fitted.changes]
+    return cli.Answer(value, [cli.Raw(cli.json_text(fitted.messages))])
 
 
 @cli.command(app, "lint-payload")

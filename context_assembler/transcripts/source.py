@@ -354,7 +354,7 @@ def parse_source(source: Any, name: str) -> Parsed:
             issues.note("bytes", warning)
     if isinstance(source, str):
         return _parse_text(source.removeprefix("\ufeff"), name, issues)
-    value = _bounded(source, issues, name, 0)
+    value = bounded(source, issues, name, 0)
     if isinstance(value, dict | list):
         return Parsed(name, issues, value)
     raise _unreadable(name, f"{value!r:.40} is not a transcript")
@@ -407,10 +407,10 @@ def _parse_json(text: str, name: str, issues: Issues) -> Json:
         value = json.loads(text, parse_constant=read_constant, parse_int=read_integer)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    return _bounded(value, issues, name, 0)
+    return bounded(value, issues, name, 0)
 
 
-def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
+def bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
     """Return plain JSON; what no store could keep becomes text or null, and is reported."""
     if isinstance(value, float) and not math.isfinite(value):
         issues.count(str(value), "is not JSON; read as null")
@@ -422,14 +422,14 @@ def _bounded(value: Json, issues: Issues, name: str, depth: int) -> Json:
         return repr(value)
     inside: Any = _told(value)
     if inside is not value:
-        return _bounded(inside, issues, name, depth)
+        return bounded(inside, issues, name, depth)
     if isinstance(value, Mapping):
         for key in inside:
             if not isinstance(key, str):
                 raise _unreadable(name, f"its key {key!r:.40} is not text")
-        return {key: _bounded(held, issues, name, depth + 1) for key, held in inside.items()}
+        return {key: bounded(held, issues, name, depth + 1) for key, held in inside.items()}
     if isinstance(value, Iterable):
-        return [_bounded(held, issues, name, depth + 1) for held in inside]
+        return [bounded(held, issues, name, depth + 1) for held in inside]
     raise _unreadable(name, f"{with_article(type(value).__name__)} is not JSON")
 
 

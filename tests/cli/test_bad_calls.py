@@ -28,6 +28,8 @@ BAD = {
     "explain chat -m gpt-5.5 --provider azure": "Known: anthropic",
     "check chat -m gpt-5.5 --bootstrap gone": "Name the folder that holds AGENT.md",
     "check chat -m gpt-5.5 --tools text.json": 'a list called "tools"',
+    "fit text.txt -m gpt-5.5": "it is not JSON",
+    "fit empty.json": "Pass --model ID",
     "lint gone": "Name the folder",
     "lint-payload text.txt": "is not JSON",
     "lint-payload text.json": "A payload is a JSON object",

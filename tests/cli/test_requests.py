@@ -77,6 +77,20 @@ def test_check_tells_by_its_exit_code(stored: Run) -> None:
     assert "needed" in fine.out
 
 
+def test_messages_are_fitted_in_their_own_shape(run: Run) -> None:
+    text = "word " * 200
+    messages = [{"role": "user", "content": f"{number} {text}"} for number in range(20)]
+    listed = run("fit", "-", *GPT, "--max-tokens", "1000", stdin=json.dumps(messages).encode())
+    request = {"model": "claude-opus-5-5", "system": text, "messages": messages}
+    told = run("fit", "-", "--json", "--max-tokens", "2000", stdin=json.dumps(request).encode())
+
+    assert json.loads(listed.out)[-1] == messages[-1]
+    assert "of 20 messages" in listed.err
+    assert told.json.keys() == {"messages", "indices", "changes", "tokens", "max_tokens"}
+    assert told.json["indices"][-1] == 19
+    assert 200 < told.json["tokens"] <= told.json["max_tokens"] == 2000
+
+
 def test_a_payload_is_checked_by_its_provider_s_rules(run: Run) -> None:
     good = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}]}
     bad = {"model": "gpt-4.1", "messages": [{"role": "tool", "content": "?", "tool_call_id": "1"}]}

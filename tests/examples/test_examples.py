@@ -21,6 +21,7 @@ LINES = {
     "premortem": "in place: 0 of 2 succeeded (0%)",
     "recall": "Ten kilometres.",
     "switch_provider": "were made by another provider.",
+    "trim_my_list": " rewrites in ",
     "task_stack": "Write the changelog",
 }
 KEPT = ("anthropic_loop", "task_stack")

@@ -1,0 +1,572 @@
+"""`fit_messages()`: the same core for a list of messages that its caller keeps."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import is_
+from threading import Lock
+from typing import Any, Final
+
+from context_assembler import events
+from context_assembler import options as declared
+from context_assembler.context import LedgerRow, Request, input_budget
+from context_assembler.core import fixed_rows, overflow
+from context_assembler.errors import InvalidParameterError, TranscriptError
+from context_assembler.events import Body, Json, JsonObject, is_list, is_object
+from context_assembler.history.lines import SYNTHETIC, Rules, Timeline
+from context_assembler.models import ModelLimits, get_model_limits, protocol_for
+from context_assembler.ports import OwnStrategy, StoredColumns, Turn
+from context_assembler.providers import PROVIDERS, check_payload
+from context_assembler.providers.gemini import ContentReader
+from context_assembler.providers.lent import fresh_json
+from context_assembler.providers.wire import as_object, text_of, text_part
+from context_assembler.report import ReportEntry
+from context_assembler.tokens import family_for
+from context_assembler.tools.sources import ListedTools
+from context_assembler.transcripts.messages import API_FORMATS
+from context_assembler.transcripts.source import Issues, bounded, listed
+from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries, marker_parts
+
+# By shape, where a request holds its messages. Of shapes that fit alike the first one is taken.
+_KEYS: Final = {
+    "openai_chat": "messages",
+    "anthropic": "messages",
+    "openai_responses": "input",
+    "gemini": "contents",
+}
+_OWN_IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "name")
+_REPLIES: Final = (events.ASSISTANT, events.TOOL_CALL)
+_ROLES: Final[Mapping[int, Any]] = {
+    **dict.fromkeys(_REPLIES, "assistant"),
+    events.TOOL_RESULT: "tool",
+    events.SYSTEM: "system",
+}
+_MARKER: Final = "It says how many messages are missing here."
+_ADDED: Final = "The provider would refuse the messages without it."
+_NOTHING: Final = "It holds nothing that can be sent by itself."
+_REFUSED: Final = "The provider would refuse it as it is: {}."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FittedMessages:
+    """Messages that fit.
+
+    Attributes:
+        messages: What to send, in the shape of the list. Those that were not changed are the objects
+            given.
+        indices: Of each of these messages, its place in the list; `None`: it was added.
+        changes: An entry for each message that was shortened, repaired, dropped or added, with the
+            rule, the reason and the tokens before and after. Its `id` is the place in the list; what
+            was added has a name.
+        tokens: Of system prompt, tools and messages together.
+        max_tokens: What these might take.
+        state: What `after` goes on from.
+    """
+
+    messages: list[Any]
+    indices: list[int | None]
+    changes: tuple[ReportEntry, ...]
+    tokens: int
+    max_tokens: int
+    state: "_Fitting"
+
+    def __repr__(self) -> str:
+        sizes = f"{self.tokens:,} of {self.max_tokens:,} tokens, {len(self.changes)} changes"
+        return f"<FittedMessages: {len(self.messages)} messages, {sizes}>"
+
+
+def fit_messages(
+    messages: Iterable[Any],
+    *,
+    model: str | ModelLimits,
+    max_tokens: int | None = None,
+    system: Any = None,
+    tools: Iterable[Any] | None = None,
+    strategy: declared.StrategyName | OwnStrategy = "smart",
+    keep_last_messages: int | None = None,
+    keep_last_turns: int | None = None,
+    on_overflow: declared.OverflowPolicy = "error",
+    after: FittedMessages | None = None,
+) -> FittedMessages:
+    """Return the messages that fit, valid for their provider, and what was done to the others.
+
+        fitted = fit_messages(messages, model="gpt-5.4", max_tokens=100_000)
+        client.chat.completions.create(model="gpt-5.4", messages=fitted.messages)
+
+    Nothing is stored or sent, and neither the list nor a message is changed. Called with a list that
+    has grown, it returns the same beginning until more has to go.
+
+    Args:
+        messages: Of OpenAI Chat, Responses (items), Anthropic or Gemini, as dicts or the SDKs'
+            objects. Leading system messages stay first.
+        max_tokens: For `system`, `tools` and messages together; by default the model's window less a
+            reserve for the reply.
+        system: The system prompt that is sent next to the messages: text, or a list of text blocks.
+        tools: Those that are sent next to the messages: specs of any provider, or functions.
+        strategy: `smart`, `simple`, `sliding`, or a function (`OwnStrategy`).
+        keep_last_messages: Newest messages that stay, if they fit.
+        keep_last_turns: Newest turns that stay, if they fit.
+        on_overflow: `shorten` may shorten the user's last message as well.
+        after: What was returned for the beginning of this list: only what is new is read then. It
+            changes nothing else; if it is of another list or other settings, it is not used.
+
+    Raises:
+        UnknownModelError: There is no such model.
+        TranscriptError: A message cannot be read; `messages[7]` names it.
+        ContextOverflowError: What may not be dropped does not fit, even shortened.
+        InvalidToolError: A tool cannot be read.
+    """
+    limits = model if isinstance(model, ModelLimits) else get_model_limits(model)
+    settings = declared.TruncationSettings(
+        strategy=strategy,
+        keep_last_messages=keep_last_messages,
+        keep_last_turns=keep_last_turns,
+        on_overflow=on_overflow,
+    )
+    if max_tokens is not None and max_tokens < 1:
+        remedy = "Pass a number of tokens, or leave it out."
+        raise InvalidParameterError(
+            "max_tokens", max_tokens, rule="must be at least 1", remedy=remedy
+        )
+    given, specs = [*messages], [*(tools or ())]
+    prompt = _plain(system, "system")
+    key = limits, max_tokens, prompt, settings, [_plain(one, "tools") for one in specs]
+    fitted = after and after.state.fit(given, key)
+    return fitted or _Fitting(key, specs).fit(given, key) or _never()
+
+
+def _nothing(*_: object) -> Any:
+    return None
+
+
+def _always(_body: Body) -> bool:
+    return True
+
+
+def _never() -> FittedMessages:
+    raise AssertionError("a new list continues itself")
+
+
+def _plain(value: Any, name: str) -> Json:
+    """Return a copy as JSON; a function stands for itself."""
+    return value if callable(value) else bounded(value, Issues(), name, 0)
+
+
+class _Fitting:
+    """One list with its settings: what was read of it, decided on it, and made for it so far."""
+
+    def __init__(self, key: tuple[Any, ...], tools: Sequence[Any]) -> None:
+        self.key, self.lock = key, Lock()
+        self.limits, most, prompt, self.settings, _ = key
+        self.given: list[Any] = []  # copies of the messages, to compare them with
+        self.plain: list[Json] = []
+        self.shapes: list[list[str]] = []
+        self.votes = Counter[str]()
+        source = ListedTools(tools)
+        specs = tuple(source.list_now())
+        for problem in source.problems:
+            raise problem
+        parts = [one if is_object(one) else text_part(str(one)) for one in listed(prompt or [])]
+        text = prompt if isinstance(prompt, str) else text_of({"type": "text", **p} for p in parts)
+        chosen = declared.DefaultsResolver({"model": self.limits.id}).resolve()
+        parameters, _ = declared.validate_for_model(chosen, self.limits)
+        reserve = parameters.max_tokens if most is None else 0
+        request = Request(limits=self.limits, parameters=parameters, system=text, tools=specs)
+        self.budget = input_budget(self.limits, max_tokens=reserve, max_context_tokens=most)
+        self.request, self.reserve = request, reserve
+        self.shape = ""
+
+    # ---- reading ----
+
+    def _begin(self, shape: str) -> None:
+        """Forget what was read; the messages are read as this shape."""
+        self.shape, self.family = shape, family_for(self.limits, protocol=shape)
+        self.fixed = fixed_rows(self.family, self.request)
+        self.contents, self.run = ContentReader(_nothing), list[Json]()
+        self.events: list[tuple[str, Body]] = []
+        self.owners: list[list[int]] = []  # of each event, its messages
+        self.spans: list[dict[int, tuple[int, int]]] = []  # of each message, its parts by event
+        self.seen = self.read = 0
+        self._restart()
+
+    def _restart(self) -> None:
+        """Forget all lines."""
+        prefills = self.shape.startswith("openai") or bool(self.limits.supports("prefill"))
+        rules = Rules(
+            body=self._body,
+            measure=self._measure,
+            seqs_by_id=_nothing,
+            objection=_nothing,
+            reads=_always,
+            keeps_thoughts=_always,
+            on_refusal="keep",
+            provider=self.shape,
+            flaw_of=getattr(PROVIDERS[self.shape], "find_flaw", None),
+            accepts_prefill=prefills,
+        )
+        self.timeline, self.stubs = Timeline(rules), dict[int, Shortened]()
+        self.history = History(stub_tokens=self.settings.stub_tokens)
+        self.plan: Plan | None = None
+        self.seen, self.cut_id, self.has_grown = 0, 0, False
+        self.broken = dict[int, str]()  # lines that the provider refuses as they are, and why
+        self._forget_output()
+
+    def _forget_output(self) -> None:
+        self.covered = 0  # lines
+        self.made: list[tuple[int, Json]] = []  # messages: their place, or -1, and what is sent
+
+    def _take(self, messages: Sequence[Any]) -> None:
+        """Read the messages that are new."""
+        for at in range(len(self.given), len(messages)):
+            plain = _plain(messages[at], f"messages[{at}]")
+            shapes = [name for name in _KEYS if API_FORMATS[name].takes(as_object(plain))]
+            if isinstance(plain, str):  # the SDK of Gemini takes it for the user's
+                shapes = ["gemini"]
+            if not shapes:
+                fields = as_object(plain)
+                named = fields.get("role") or fields.get("type") or type(messages[at]).__name__
+                raise TranscriptError(
+                    source=f"messages[{at}]",
+                    reason=f"({named!r:.60}) is no message of {', '.join(_KEYS)}",
+                    remedy="Pass each message as that API or its SDK writes it; of a reply, its message.",
+                )
+            self.plain.append(plain)
+            self.shapes.append(shapes)
+            self.votes.update(shapes)
+            self.given.append(plain if plain == messages[at] else deepcopy(messages[at]))
+        own = protocol_for(self.limits)
+        shape = max(_KEYS, key=lambda name: (self.votes[name], name == own))
+        if shape != self.shape:
+            self._begin(shape)
+        while self.read < len(self.plain):
+            self._read(self.read)
+            self.read += 1
+        if self.has_grown or 0 < self.seen == len(self.timeline.lead):
+            self._restart()
+
+    def shape_of(self, at: int) -> str:
+        """Return the shape of a message (-1: of an added one): that of the list, if it has that."""
+        shapes = self.shapes[at] if at >= 0 else []
+        return self.shape if not shapes or self.shape in shapes else shapes[0]
+
+    def _read(self, at: int) -> None:
+        """Read a message as events; what a model said in a row of items is one reply."""
+        value, shape, spans = self.plain[at], self.shape_of(at), dict[int, tuple[int, int]]()
+        found: list[tuple[str, Body]]
+        self.spans.append(spans)
+        run = self.run if shape == "openai_responses" else []
+        if shape == "gemini":
+            found = [*self.contents.read(value, "")]
+        else:
+            found = PROVIDERS[shape].read_messages([*run, value])
+        is_reply = bool(found) and found[-1][0] == "assistant" and shape == "openai_responses"
+        before = 0
+        if run and (is_reply and len(found) == 1):
+            before = len(self.events[-1][1]["parts"])
+            self.events[-1] = found[0]
+            self.has_grown |= self.seen >= len(self.events)  # since it was counted
+        else:
+            self.events += found[1:] if run else found
+            self.owners += ([] for _ in range(len(self.events) - len(self.owners)))
+        self.run = [*run, value] if is_reply else []
+        added = found[-1:] if before else found[1:] if run else found
+        for seq, (_, body) in enumerate(added, len(self.events) - len(added) + 1):
+            spans[seq] = before, len(body["parts"])
+        if not added and self.events:  # it stays with what is before it
+            spans[len(self.events)] = (0, 0)
+        for seq in spans:
+            self.owners[seq - 1].append(at)
+
+    def _body(self, seq: int) -> Body:
+        return self.events[seq - 1][1]
+
+    def _measure(self, kind: int, body: Body) -> int:
+        kind = events.USER if kind & events.KIND_MASK == SYNTHETIC else kind
+        return self.family.count_event(kind, body) + self.family.count_reasoning(body)
+
+    def _extend(self) -> None:
+        """Make lines of new events."""
+        timeline, history = self.timeline, self.history
+        if timeline.is_closed:
+            for line in range(timeline.settled, len(timeline.kinds)):
+                self.stubs.pop(line, None)
+            timeline.reopen()
+            history.shrink(timeline.settled)
+        if not timeline.is_late:
+            new, nothing = self.events[self.seen :], bytes(8 * (len(self.events) - self.seen))
+            kinds = [events.kind_of(name, body) for name, body in new]
+            bodies = [body for _, body in new]
+            count, count_reasoning = self.family.count_event, self.family.count_reasoning
+            columns = StoredColumns(
+                kinds=bytes(kinds),
+                marks=bytes(map(events.mark_of, kinds, bodies)),
+                created=array("d", nothing),
+                answers=array("I", nothing[: 4 * len(new)]),
+                links=array("H", map(events.link_of, bodies)),
+                tokens=array("I", map(count, kinds, bodies)),
+                reasoning=array("I", map(count_reasoning, bodies)),
+            )
+            if new:
+                timeline.extend(columns)
+            self.seen = len(self.events)
+            timeline.close()
+        if timeline.is_late:
+            self._restart()
+            self._extend()
+            return
+        first = len(history)
+        history.extend(timeline.kinds[first:], timeline.tokens[first:])
+        timeline.handed = timeline.settled
+
+    # ---- `truncation.Lines` ----
+
+    def parts(self, line: int) -> Sequence[JsonObject]:
+        return self.timeline.parts_at(line)
+
+    def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
+        del line
+        return self._measure(kind, {"parts": list(parts)})
+
+    def count_text(self, text: str) -> int:
+        return self.family.count_text(text)
+
+    def name(self, line: int) -> str:
+        seq = self.timeline.seqs[line]
+        return f"messages[{self.owners[seq - 1][0]}]" if seq else ""
+
+    def is_clock(self, line: int) -> bool:
+        del line
+        return False
+
+    # ---- fitting ----
+
+    def fit(self, messages: list[Any], key: tuple[Any, ...]) -> FittedMessages | None:
+        """Return the messages that fit; `None`: these do not continue what was read."""
+        with self.lock:
+            if key != self.key or messages[: len(self.given)] != self.given:
+                return None
+            self._take(messages)
+            self._extend()
+            lead = [at for seq in self.timeline.lead for at in self.owners[seq - 1]]
+            room = self._room()
+            if self.plan is None or self.plan.room != room:
+                self.plan = Plan(
+                    self.history, self, room_tokens=room, settings=self.settings, stubs=self.stubs
+                )
+            cut = self.plan.cut()
+            made = (self._whole() if cut is None else None) or self._made(cut, lead)
+            tokens = self.history.ends[-1] if cut is None else cut.tokens
+            out = [messages[at] if v is None else fresh_json(v) for at, v in made]
+            places = [at if at >= 0 else None for at, _ in made]
+            changes = tuple(self._changes(cut, made))
+            used = self.budget - room + tokens
+            return FittedMessages(out, places, changes, used, self.budget, self)
+
+    def _room(self) -> int:
+        """Return what the messages may take that do not stay first."""
+        seqs, bodies = self.timeline.lead, (body for _, body in self.events)
+        sizes = [self._measure(events.SYSTEM, body) for _, body in zip(seqs, bodies, strict=False)]
+        names = (f"messages[{self.owners[seq - 1][0]}]" for seq in seqs)
+        rows = [*self.fixed, *(map(partial(LedgerRow, "system"), names, sizes))]
+        room = self.budget - sum(row.tokens for row in rows)
+        if room < 0 or (room == 0 and len(self.history)):
+            error = overflow(
+                rows, self.request.tools, budget_tokens=self.budget, reserve_tokens=self.reserve
+            )
+            error.remedy = (
+                "Raise max_tokens, choose a model with a larger window, or send less of it."
+            )
+            raise error
+        return room
+
+    def _whole(self) -> list[tuple[int, Json]] | None:
+        """Return all messages as they are, unless the provider would refuse one."""
+        everything: list[tuple[int, Json]] = [(at, None) for at in range(len(self.given))]
+        return None if self._refused(everything, 0) else everything
+
+    def _made(self, cut: Cut | None, lead: Sequence[int]) -> list[tuple[int, Json]]:
+        """Return what is sent: of each message its place, and what stands for it, if anything does."""
+        if (cut.id if cut else 0) != self.cut_id:
+            self.cut_id = cut.id if cut else 0
+            self._forget_output()
+        for line in [line for line in self.broken if line >= self.covered]:
+            del self.broken[line]
+        kept = [(0, len(self.history))] if cut is None else cut.kept
+        ranges = [(max(first, self.covered), end) for first, end in kept]
+        lines = [line for first, end in ranges for line in range(first, end)]
+        head: list[tuple[int, Json]] = [(at, None) for at in lead]
+        new = self._render(cut, lines)
+        known = [*head, *self.made]
+        refused = self._refused([*known, *(one for _, one in new)], len(known))
+        if refused:
+            for at, reason in refused.items():
+                if at >= len(known):
+                    number = self.history.exchange_of(new[at - len(known)][0])
+                    first, end = self.history.starts[number], self.history.first_line(number + 1)
+                    self.broken.update(dict.fromkeys(range(first, end), reason))
+            new = self._render(cut, lines)
+        settled, end = self.timeline.settled, len(self.history)
+        while 0 < settled < end and self._owner(settled) & self._owner(settled - 1):
+            settled -= 1
+        self.made += [one for line, one in new if line < settled]
+        self.covered = max(self.covered, settled)
+        return [*head, *self.made, *(one for line, one in new if line >= settled)]
+
+    def _owner(self, line: int) -> set[int]:
+        seq = self.timeline.seqs[line]
+        return {*self.owners[seq - 1]} if seq else set()
+
+    def _render(self, cut: Cut | None, lines: Sequence[int]) -> list[tuple[int, tuple[int, Json]]]:
+        """Return the messages of kept lines, each with its first line."""
+        timeline, pieces = self.timeline, list[tuple[int, list[int]]]()
+        for line in lines:
+            seq = timeline.seqs[line]
+            for at in self.owners[seq - 1] if seq else [-1]:
+                if pieces and pieces[-1][0] == at and at >= 0:
+                    pieces[-1][1].append(line)
+                else:
+                    pieces.append((at, [line]))
+        made: list[tuple[int, tuple[int, Json]]] = []
+        marker = (
+            cut.marker
+            if cut is not None and lines and cut.marker in range(self.covered, lines[-1] + 1)
+            else None
+        )
+        for is_broken, run in groupby(pieces, key=lambda one: one[1][0] in self.broken):
+            for group in [[*run]] if is_broken else ([one] for one in run):
+                first = group[0][1][0]
+                if marker is not None and cut is not None and first >= marker:
+                    turn = Turn(role="user", kind="marker", parts=marker_parts(cut.left_out))
+                    made += [(first, (-1, one)) for one in self._wired([turn], self.shape)]
+                    marker = None
+                made += ((first, one) for one in self._group(cut, group, is_broken=is_broken))
+        return made
+
+    def _group(
+        self, cut: Cut | None, group: Sequence[tuple[int, list[int]]], *, is_broken: bool
+    ) -> list[tuple[int, Json]]:
+        """Return what is sent for messages that stand together."""
+        timeline, turns, seen = self.timeline, list[Turn](), set[int]()
+        at, lines = group[0]
+        shape, is_whole = self.shape_of(at), at >= 0 and not is_broken
+        for place, held in group:
+            spans = self.spans[place] if place >= 0 else {}
+            is_whole &= [timeline.seqs[line] for line in held] == [*spans]
+            for line in held:
+                seq, kind = timeline.seqs[line], timeline.kinds[line] & events.KIND_MASK
+                own: Sequence[JsonObject] = self.events[seq - 1][1]["parts"] if seq else ()
+                parts = own if seq and not is_broken else timeline.parts_at(line)
+                if cut is not None and line in cut.shortened:
+                    parts = cut.shortened[line].parts
+                if len(parts) == len(own):
+                    first, end = spans[seq]
+                    parts = parts[first:end]
+                    is_whole &= all(map(is_, parts, own[first:end]))
+                elif line in seen or (kind == SYNTHETIC and shape.startswith("openai")):
+                    parts = ()  # it went with another message; OpenAI needs no user message first
+                seen.add(line)
+                role: Any = _ROLES.get(kind, "user")
+                if parts and turns and turns[-1]["role"] == role == "tool":
+                    turns[-1]["parts"] += parts
+                elif parts:
+                    turns.append(Turn(role=role, parts=[*parts], kind="said"))
+        if is_whole:
+            return [(at, None)]
+        number = self.history.exchange_of(lines[0])
+        start = self.history.starts[number]
+        seed = [Turn(role="user", parts=[text_part(".")])]
+        if turns and turns[0]["role"] == "tool" and start < lines[0]:
+            seed.append(Turn(role="assistant", parts=[*timeline.parts_at(start)], kind="said"))
+        made = self._wired(turns, shape, seed if turns and turns[0]["role"] != "user" else ())
+        if len(group) == len(made) == 1 and at >= 0 and shape != "gemini" and not is_broken:
+            made = [_like(self.plain[at], made[0])]
+        places = [place for place, _ in group]
+        places += [-1] * (len(made) - len(places))
+        return list(zip(places, made, strict=False))
+
+    def _wired(self, turns: Iterable[Turn], shape: str, seed: Sequence[Turn] = ()) -> list[Json]:
+        """Return turns as the provider's own code writes them, behind those of `seed`."""
+        wire = PROVIDERS[shape].Wire(
+            Request(limits=self.limits, parameters=self.request.parameters)
+        )
+        for turn in seed:
+            wire.add(turn)
+        before = len(wire.messages)
+        for turn in turns:
+            wire.add(turn)
+        return [*wire.messages[before:]]
+
+    def _refused(self, made: Sequence[tuple[int, Json]], start: int) -> dict[int, str]:
+        """Return which messages the provider would refuse, by their place among these, and why."""
+        if any(self.shape not in shapes for shapes in self.shapes):
+            return {}  # nobody's request
+        key = _KEYS[self.shape]
+        sent = [self.plain[at] if value is None else value for at, value in made]
+        payload = {"model": self.limits.id, "max_tokens": 1, key: sent}
+        found = check_payload(self.shape, payload, limits=self.limits, start=start).refused
+        refused: dict[int, str] = {}
+        for one in found:
+            if place := re.match(rf"{key}\[(\d+)\]", one.where):
+                refused.setdefault(int(place[1]), f"{one.message} ({one.rule})")
+        return refused
+
+    # ---- what was done ----
+
+    def _changes(self, cut: Cut | None, made: Sequence[tuple[int, Json]]) -> list[ReportEntry]:
+        """Return an entry for each message that is not sent as it is."""
+        timeline, seqs = self.timeline, self.timeline.seqs
+        whole, sent = {at for at, value in made if value is None}, {at for at, _ in made}
+        found: dict[str, ReportEntry] = {}
+
+        def add(seq: int, entry: ReportEntry, *, is_first: bool = True) -> None:
+            """Say it of the messages of an event; the first of these has the tokens."""
+            for at in self.owners[seq - 1] if seq else ():
+                known = found.get(str(at))
+                if at in whole or (known and not is_first):
+                    continue
+                decision, before, after = (known or entry)[2], entry[3], entry[4]
+                decision = "shortened" if at in sent and decision == "dropped" else decision
+                if known:
+                    before, after = before + known.tokens_before, after + known.tokens_after
+                found[str(at)] = (known or entry)._replace(
+                    id=str(at), decision=decision, tokens_before=before, tokens_after=after
+                )
+                entry = entry._replace(tokens_before=0, tokens_after=0)
+
+        for line, cut_off in (cut_entries(cut, timeline.tokens, str) if cut else {}).items():
+            add(seqs[line], cut_off)
+        for repair in (*timeline.log, *timeline.loose()):
+            add(int(repair.id), repair, is_first=False)
+        for line, why in self.broken.items():
+            told = ReportEntry(
+                "message", "", "repaired", 0, 0, _REFUSED.format(why), "repair.refused"
+            )
+            add(seqs[line], told, is_first=False)
+        lost = ReportEntry("message", "", "dropped", reason=_NOTHING, rule="repair.empty")
+        found |= {
+            str(at): lost._replace(id=str(at))
+            for at in range(len(self.given))
+            if at not in sent and str(at) not in found
+        }
+        rules = [] if cut is None or cut.marker is None else [(f"{cut.strategy}.marker", _MARKER)]
+        for number, (at, value) in enumerate(made):
+            if at < 0:
+                rule, why = rules.pop() if rules else ("repair.added", _ADDED)
+                size, name = self.family.count_text(str(value)), f"added[{number}]"
+                found[name] = ReportEntry("note", name, "kept", 0, size, why, rule)
+        return list(found.values())
+
+
+def _like(own: Json, made: Json) -> Json:
+    """Return what was made for a message with the ids and further fields that the message has."""
+    if is_object(own) and is_object(made) and own.get("type") == made.get("type"):
+        merged = {**own, **{key: _like(own.get(key), held) for key, held in made.items()}}
+        return {**merged, **{key: own[key] for key in _OWN_IDS if key in own}}
+    if is_list(own) and is_list(made) and len(own) == len(made):
+        return list(map(_like, own, made))
+    return made

@@ -1,0 +1,1 @@
+"""`fit_messages()`: lists that their callers keep."""

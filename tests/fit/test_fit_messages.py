@@ -1,0 +1,295 @@
+"""Lists of all four shapes: what stays is the same object, what is sent is valid and only grows."""
+
+import copy
+import json
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_assembler import FittedMessages, fit_messages
+from context_assembler.errors import ContextOverflowError, TranscriptError, UnknownModelError
+from context_assembler.providers import check_payload
+from context_assembler.providers.wire import as_list
+from context_assembler.tokens import TokenCounter
+
+KEYS = {
+    "openai_chat": ("messages", "gpt-4.1"),
+    "openai_responses": ("input", "gpt-5.4"),
+    "anthropic": ("messages", "claude-sonnet-4-6"),
+    "gemini": ("contents", "gemini-2.5-flash"),
+}
+SHAPES = sorted(KEYS)
+
+
+def talk(shape: str, steps: int = 30) -> list[Any]:
+    """Return a task and an agent's steps on it; half the replies are the SDK's objects."""
+    told: list[Any] = [user(shape, "Migrate the billing table.")]
+    for at in range(steps):
+        told += step(shape, at, f"row {at} of the table\n" * 40, as_object=bool(at % 2))
+    return told
+
+
+def user(shape: str, text: str) -> dict[str, Any]:
+    if shape == "gemini":
+        return {"role": "user", "parts": [{"text": text}]}
+    return {"role": "user", "content": text}
+
+
+def step(shape: str, at: int, output: str, *, as_object: bool) -> list[Any]:
+    name, arguments, call_id = "read", {"page": at}, f"call_{at}"
+    if shape == "gemini":
+        from google.genai import types
+
+        call: Any = {
+            "role": "model",
+            "parts": [{"functionCall": {"name": name, "args": arguments}}],
+        }
+        result = {"functionResponse": {"name": name, "response": {"output": output}}}
+        call = types.Content.model_validate(call) if as_object else call
+        return [call, {"role": "user", "parts": [result]}]
+    if shape == "anthropic":
+        from anthropic.types import Message
+
+        block = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+        call = {"role": "assistant", "content": [block]}
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        about = {"id": "m", "type": "message", "model": "claude-sonnet-4-6", "usage": usage}
+        call = Message.model_validate(call | about) if as_object else call
+        return [call, {"role": "user", "content": [result_block(call_id, output)]}]
+    if shape == "openai_chat":
+        from openai.types.chat import ChatCompletionMessage
+
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        calls = [{"id": call_id, "type": "function", "function": function}]
+        call = {"role": "assistant", "content": None, "tool_calls": calls}
+        call = ChatCompletionMessage.model_validate(call) if as_object else call
+        return [call, {"role": "tool", "tool_call_id": call_id, "content": output}]
+    from openai.types.responses import ResponseFunctionToolCall
+
+    call = {"type": "function_call", "call_id": call_id, "name": name}
+    call["arguments"] = json.dumps(arguments)
+    call = ResponseFunctionToolCall.model_validate(call) if as_object else call
+    return [call, {"type": "function_call_output", "call_id": call_id, "output": output}]
+
+
+def result_block(call_id: str, output: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": output}
+
+
+def plain(messages: list[Any]) -> list[Any]:
+    return [
+        one
+        if isinstance(one, dict)
+        else one.model_dump(mode="json", exclude_unset=True, by_alias=True)
+        for one in messages
+    ]
+
+
+def refused(shape: str, messages: list[Any]) -> list[Any]:
+    key = KEYS[shape][0]
+    payload = {"model": KEYS[shape][1], "max_tokens": 1, key: plain(messages)}
+    found = check_payload(shape, payload).refused
+    return [one for one in found if one.where.startswith(f"{key}[")]
+
+
+def check(fitted: FittedMessages, messages: list[Any]) -> None:
+    """Check that every message is sent as it is, or listed; and that all fit."""
+    listed = {entry.id for entry in fitted.changes}
+    assert fitted.tokens <= fitted.max_tokens
+    for one, at in zip(fitted.messages, fitted.indices, strict=True):
+        assert at is None or one is messages[at] or str(at) in listed
+    kept = {*fitted.indices}
+    assert all(at in kept or str(at) in listed for at in range(len(messages)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+class TestGrowingList:
+    def test_it_is_as_it_was_until_something_has_to_go(self, shape: str) -> None:
+        messages = talk(shape)
+        fitted = fit_messages(messages, model=KEYS[shape][1])
+        assert all(map(lambda a, b: a is b, fitted.messages, messages))
+        assert fitted.indices == [*range(len(messages))]
+        assert not fitted.changes
+
+    def test_it_fits_is_valid_and_only_grows_between_cuts(self, shape: str) -> None:
+        messages, rewrites = talk(shape, 60), 0
+        before, seen = None, copy.deepcopy(messages)
+        for end in range(1, len(messages) + 1, 2):
+            part = messages[:end]
+            fitted = fit_messages(part, model=KEYS[shape][1], max_tokens=4_000, after=before)
+            check(fitted, part)
+            assert not refused(shape, fitted.messages)
+            assert fitted.messages[0] is messages[0]
+            if before is not None:
+                rewrites += fitted.messages[: len(before.messages)] != before.messages
+            before = fitted
+        assert 0 < rewrites < 16
+        assert plain(messages) == plain(seen)
+
+    def test_what_was_fitted_before_changes_nothing_but_the_cost(self, shape: str) -> None:
+        model = KEYS[shape][1]
+        messages, before = talk(shape, 40), None
+        for end in range(1, len(messages) + 1):
+            before = fit_messages(messages[:end], model=model, max_tokens=3_000, after=before)
+            alone = fit_messages(messages[:end], model=model, max_tokens=3_000)
+            for name in ("messages", "indices", "changes", "tokens", "max_tokens"):
+                assert getattr(before, name) == getattr(alone, name), (end, name)
+
+    def test_a_wrong_after_is_not_used(self, shape: str) -> None:
+        model, messages = KEYS[shape][1], talk(shape, 40)
+        other = [user(shape, "Something else."), *messages[1:]]
+        alone = fit_messages(other, model=model, max_tokens=3_000)
+        for before in (
+            fit_messages(messages, model=model, max_tokens=3_000),
+            fit_messages(other, model=model, max_tokens=2_000),
+            fit_messages(messages[:5], model=model),
+        ):
+            again = fit_messages(other, model=model, max_tokens=3_000, after=before)
+            assert (again.messages, again.changes) == (alone.messages, alone.changes)
+
+    def test_a_message_changed_in_place_is_read_again(self, shape: str) -> None:
+        model, messages = KEYS[shape][1], talk(shape)
+        before = fit_messages(messages, model=model)
+        messages[0] |= user(shape, "Migrate it, slowly. " * 500)
+        after = fit_messages(messages, model=model, after=before)
+        assert after.tokens > before.tokens + 1_000
+
+    def test_only_what_is_new_is_counted(self, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        model, messages = KEYS[shape][1], talk(shape, 100)
+        before = fit_messages(messages, model=model, max_tokens=4_000)
+        counted, count = list[int](), TokenCounter.count_event
+
+        def counting(family: TokenCounter, kind: int, body: Any) -> int:
+            counted.append(kind)
+            return count(family, kind, body)
+
+        monkeypatch.setattr(TokenCounter, "count_event", counting)
+        more = [*messages, *step(shape, 100, "the end", as_object=False)]
+        fit_messages(more, model=model, max_tokens=4_000, after=before)
+        assert len(counted) < 12
+
+
+@cache
+def recorded(folder: Path, shape: str) -> list[Any]:
+    text = (folder / "requests" / f"accepted_{shape}.jsonl").read_text(encoding="utf-8")
+    rows = map(json.loads, text.split("\n")[:-1])
+    lists = [row["request"].get(KEYS[shape][0]) for row in rows]
+    return [as_list(one) for one in lists if len(as_list(one)) > 2]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_recorded_requests_stay_valid(shape: str, corpus: Path, data: st.DataObject) -> None:
+    messages = data.draw(st.sampled_from(recorded(corpus, shape)))
+    model, seen = KEYS[shape][1], copy.deepcopy(messages)
+    whole, flaws = fit_messages(messages, model=model), refused(shape, messages)
+    assert flaws or all(map(lambda a, b: a is b, whole.messages, messages))
+    most = max(1, int(whole.tokens * data.draw(st.floats(0.3, 1))))
+    before = None
+    for end in range(max(1, len(messages) - 4), len(messages) + 1):
+        part = messages[:end]
+        try:
+            fitted = fit_messages(part, model=model, max_tokens=most, after=before)
+        except ContextOverflowError:
+            continue
+        check(fitted, part)
+        assert flaws or not refused(shape, fitted.messages)
+        before = fitted
+    assert messages == seen
+
+
+class TestBrokenLists:
+    def test_a_call_without_a_result_gets_one(self) -> None:
+        messages = [user("openai_chat", "Go."), step("openai_chat", 1, "", as_object=False)[0]]
+        messages.append(user("openai_chat", "And?"))
+        fitted = fit_messages(messages, model="gpt-4.1")
+        assert fitted.indices == [0, 1, None, 2]
+        assert fitted.messages[2]["tool_call_id"] == "call_1"
+        assert [entry.rule for entry in fitted.changes if entry.kind == "note"] == ["repair.added"]
+        assert not refused("openai_chat", fitted.messages)
+
+    def test_a_result_without_a_call_is_left_out(self) -> None:
+        lost = {"role": "user", "content": [result_block("c", "?"), {"type": "text", "text": "Hi"}]}
+        fitted = fit_messages([lost], model="claude-sonnet-4-6")
+        assert fitted.indices == [0]
+        assert not refused("anthropic", fitted.messages)
+        assert [entry.id for entry in fitted.changes] == ["0"]
+        assert len(lost["content"]) == 2
+
+    @pytest.mark.parametrize("odd", [{"role": "bot", "content": "?"}, {"type": "x"}, 3, None])
+    def test_what_cannot_be_read_is_named(self, odd: Any) -> None:
+        with pytest.raises(TranscriptError, match=r"messages\[1\]"):
+            fit_messages([user("openai_chat", "Hi"), odd], model="gpt-4.1")
+
+
+class TestSizes:
+    def test_instructions_stay_first_and_are_counted(self) -> None:
+        lead = {"role": "developer", "content": "Be brief. " * 100}
+        messages = [lead, *talk("openai_chat", 60)]
+        fitted = fit_messages(messages, model="gpt-4.1", max_tokens=4_000)
+        assert fitted.messages[0] is lead
+        bare = fit_messages(messages[1:], model="gpt-4.1")
+        assert fit_messages(messages, model="gpt-4.1").tokens > bare.tokens + 200
+
+    def test_system_and_tools_are_counted(self) -> None:
+        def find(city: str) -> str:
+            """Find a city."""
+            return city
+
+        bare = fit_messages([user("anthropic", "Hi")], model="claude-sonnet-4-6")
+        blocks = [{"type": "text", "text": "Be brief. " * 50}]
+        wide: list[dict[str, Any]] = [
+            {"system": "Be brief. " * 50},
+            {"system": blocks},
+            {"tools": [find]},
+        ]
+        for more in wide:
+            fitted = fit_messages([user("anthropic", "Hi")], model="claude-sonnet-4-6", **more)
+            assert fitted.tokens > bare.tokens + 20
+
+    def test_what_cannot_fit_is_an_error_with_sizes(self) -> None:
+        for messages in (
+            [{"role": "system", "content": "word " * 500}],
+            [{"role": "system", "content": "word " * 500}, user("openai_chat", "Hi")],
+            [user("openai_chat", "word " * 500)],
+        ):
+            with pytest.raises(ContextOverflowError) as found:
+                fit_messages(messages, model="gpt-4.1", max_tokens=100)
+            assert found.value.budget_tokens <= 100
+        with pytest.raises(UnknownModelError):
+            fit_messages([], model="no-such-model")
+
+    def test_a_long_result_is_shortened_in_a_new_message(self) -> None:
+        messages = talk("openai_chat", 2)
+        messages[-1]["content"] = "line of the log\n" * 3_000
+        messages[-1]["name"] = "read"
+        whole = copy.deepcopy(messages[-1])
+        fitted = fit_messages(messages, model="gpt-4.1", max_tokens=2_000)
+        short = fitted.messages[-1]
+        entry = next(one for one in fitted.changes if one.id == "4")
+        assert short["tool_call_id"] == "call_1"
+        assert short["name"] == "read"
+        assert len(short["content"]) < len(whole["content"])
+        assert messages[-1] == whole
+        assert entry.decision == "shortened"
+        assert entry.tokens_before > entry.tokens_after > 0
+
+    def test_own_strategies_and_newest_messages(self) -> None:
+        messages = talk("openai_chat", 40)
+        none = fit_messages(
+            messages,
+            model="gpt-4.1",
+            max_tokens=3_000,
+            strategy=lambda _groups, _columns, _room: [],
+        )
+        assert none.indices[-2:] == [79, 80]
+        assert len(none.messages) < 12
+        newest = fit_messages(messages, model="gpt-4.1", max_tokens=4_000, keep_last_messages=10)
+        assert newest.indices[-10:] == [*range(71, 81)]
+        assert all(a.tokens >= b.tokens for a, b in pairwise((newest, none)))
