@@ -1144,8 +1144,8 @@ class ContextAssembler:
 
         if isinstance(given, MemoryAssembler):
             return given
-        names = ("strategy", "seconds_per_source", "seconds_in_all")
-        own = {name: held for name in names if (held := getattr(settings, name))}
+        names = ("strategy", "seconds_per_source", "seconds_in_all", "cache_seconds")
+        own = {name: held for name in names if (held := getattr(settings, name)) is not None}
         preset = RECALL_PRESETS.get(settings.preset)
         return MemoryAssembler(
             given,
@@ -1169,6 +1169,9 @@ class ContextAssembler:
         filters: "memories.MemoryFilters | None" = None,
         settings: "memories.RecallSettings | None" = None,
         count_text: "CountText | None" = None,
+        additional_context: str = "",
+        session_id: str | None = None,
+        unasked: int = 0,
     ) -> "memories.FormattedContext":
         """Return what fits a query, as `MemoryAssembler.assemble_context`.
 
@@ -1186,6 +1189,9 @@ class ContextAssembler:
             filters=filters or MemoryFilters(namespaces=bounds.namespaces),
             settings=settings,
             count_text=count_text,
+            additional_context=additional_context,
+            session_id=session_id,
+            unasked=unasked,
         )
 
     # ---- the end ----

@@ -495,6 +495,7 @@ class MemorySettings(Settings):
         fades_below: `memory fade` forgets what is worth less.
         seconds_per_source: How long one source may take.
         seconds_in_all: How long all sources may take.
+        cache_seconds: How long an answer holds if nothing is written; 0 for never.
     """
 
     store: Annotated[str | None, _Word] = None
@@ -509,6 +510,7 @@ class MemorySettings(Settings):
     fades_below: Annotated[float, _Share] = 0.05
     seconds_per_source: Annotated[float, _Positive] = 2.0
     seconds_in_all: Annotated[float, _Positive] = 5.0
+    cache_seconds: Annotated[float, Bounds(least=0)] = 30.0
 
 
 class SessionStartSettings(Settings):

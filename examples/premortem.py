@@ -27,13 +27,14 @@ LESSONS = [
         kind="values",
         metadata=ValueMetadata(domain="migrations", confidence=0.95),
     ),
+    MemoryRecord(text="Rehearse migrations on a copy.", kind="values"),  # of no domain
 ]
 
 
 async def run() -> None:
     async with open_memory("memory:") as store, MemoryAssembler(store) as recall:
         await store.remember(LESSONS)
-        context = await recall.get_premortem_context("migrations")
+        context = await recall.get_premortem_context("migrations", limit=5)
     print(context.markdown)
 
 

@@ -29,9 +29,15 @@ def remembered() -> list[MemoryRecord]:
 async def run(question: str) -> None:
     async with open_memory("sqlite:memory.db") as store, MemoryAssembler(store) as recall:
         await store.remember(remembered())
-        context = await recall.assemble_context(question, max_tokens=300)
+        context = await recall.assemble_context(
+            question,
+            max_tokens=300,
+            additional_context="We spoke about Ann's knees.",
+            session_id="chat",
+            unasked=1,
+        )
     print(context.markdown)
-    print(f"\n{context.token_count} tokens. Why:")
+    print(f"\n{context.token_count} tokens of {context.counts}, {context.strategy}. Why:")
     for row in context.explanations:
         print(f"  {row.score:.2f}  {row.outcome:<9}  {row.memory_id:<7}  {row.reason}")
 

@@ -24,7 +24,8 @@ async def run() -> None:
     stack = load_stack("stack.json")
     if stack.current is None:
         stack = stack.push("Release version 2").push("Run the tests").pop("all 812 passed")
-        stack = stack.push("Write the changelog")
+        stack = stack.push("Write the changelog").block("nobody listed the changes")
+        stack = stack.push("Sort the lines of the changelog")
     save_stack(stack, "stack.json")
     async with open_memory("memory:") as store, MemoryAssembler(store) as recall:
         await store.remember([MemoryRecord(text=text) for text in NOTES])

@@ -1,4 +1,9 @@
-from context_assembler.memory.assembler import Learned, MemoryAssembler, RecallOptions
+from context_assembler.memory.assembler import (
+    Learned,
+    MemoryAssembler,
+    RecallOptions,
+    SessionRecallOptions,
+)
 from context_assembler.memory.embeddings import (
     EMBEDDERS,
     BundledEmbedder,
@@ -113,6 +118,7 @@ __all__ = [
     "Remembered",
     "Retention",
     "SessionMetadata",
+    "SessionRecallOptions",
     "Signals",
     "TaskFrame",
     "TaskStack",

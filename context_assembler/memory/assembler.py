@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -9,13 +10,19 @@ from datetime import datetime
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from context_assembler import errors
 from context_assembler.events import SessionEvent
 from context_assembler.memory import format as shaping
 from context_assembler.memory import recall as asking
-from context_assembler.memory.format import FormattedContext, RankedMemories, check_count
+from context_assembler.memory.format import (
+    FormattedContext,
+    RankedMemories,
+    check_count,
+    missing_sources,
+)
 from context_assembler.memory.kinds import KINDS, EventMetadata, check_kind
 from context_assembler.memory.notes import NotesFolder, open_source
 from context_assembler.memory.premortem import PremortemContext, fit_premortem, gather_lessons
@@ -40,6 +47,7 @@ from context_assembler.ports import RecalledNote, TokenCounter
 from context_assembler.texts import CountText, clean_text
 from context_assembler.tokens.bpe import count_bpe
 
+_CACHED: Final = 32  # contexts
 _BUDGET: Final = 2_000
 _MOST: Final = 10_000  # records of one recall
 _LESSONS: Final = 1_000
@@ -74,6 +82,10 @@ class RecallOptions(TypedDict, total=False):
         filters: Which records may be found at all.
         settings: Instead of the assembler's own.
         count_text: What `max_tokens` is counted with.
+        additional_context: What helps to find without being the question, such as the last messages:
+            its words weigh less, and do not make relevant what shares no word with the query.
+        unasked: How many of the last events of the session that asks, of the weightiest events of
+            others and of the weightiest entities are added behind what fits; `reason` says so.
     """
 
     context_types: Sequence[str] | str | None
@@ -81,6 +93,14 @@ class RecallOptions(TypedDict, total=False):
     filters: MemoryFilters
     settings: RecallSettings | None
     count_text: CountText | None
+    additional_context: str
+    unasked: int
+
+
+class SessionRecallOptions(RecallOptions, total=False):
+    """Options of one recall, with the session that asks, for `unasked`."""
+
+    session_id: str | None
 
 
 class MemoryAssembler:
@@ -141,21 +161,37 @@ class MemoryAssembler:
         self._clean = masked if masks_secrets else clean_text
         self._clock, self._sleep = clock, sleep
         self._extract, self._extract_seconds = extract, extract_seconds
+        self._cached = deque[tuple[float, Any, Any, FormattedContext]](maxlen=_CACHED)
 
     async def assemble_context(
-        self, query: str = "", *, max_tokens: int = _BUDGET, **options: Unpack[RecallOptions]
+        self, query: str = "", *, max_tokens: int = _BUDGET, **options: Unpack[SessionRecallOptions]
     ) -> FormattedContext:
         """Return what fits the query as Markdown of at most `max_tokens`.
 
         The same question to the same records gets the same bytes, in whatever order the sources
-        answer. Without a query the strategy alone decides; one without a word finds nothing.
+        answer. Without a query the strategy alone decides; one without a word finds nothing. Asked
+        again within `cache_seconds`, it is the same context, unless a store was written to.
 
         Raises:
             InvalidContextTypeError: There is no such kind.
             InvalidParameterError: A number is out of its range.
         """
-        ranked = await self.rank(query, max_tokens=max_tokens, **options)
-        return (await ranked.within(max_tokens))[0]
+        begun, now = perf_counter(), self._clock()
+        settled = options.get("settings") or self.settings
+        strategy, seconds = settled.strategy, settled.cache_seconds
+        state = await self._state(settled) if seconds > 0 else ()
+        given = (query, max_tokens, strategy, options.get("count_text"), repr((settled, options)))
+        kept = (k for k in self._cached if k[1:3] == (given, state) and 0 <= now - k[0] < seconds)
+        context = next((one for *_, one in kept), None) if state else None
+        if context is None:
+            ranked = await self.rank(query, max_tokens=max_tokens, **options)
+            [context] = await ranked.within(max_tokens)
+            context = replace(context, strategy="custom" if callable(strategy) else strategy)
+            if state and not context.source_notes and not missing_sources(context.source_status):
+                self._cached.append((now, given, state, context))
+        states, notes = dict(context.source_status), dict(context.source_notes)
+        told = replace(context, source_status=states, source_notes=notes)
+        return replace(told, seconds=perf_counter() - begun)
 
     async def rank(
         self,
@@ -166,6 +202,9 @@ class MemoryAssembler:
         filters: MemoryFilters = NO_FILTERS,
         settings: RecallSettings | None = None,
         count_text: CountText | None = None,
+        additional_context: str = "",
+        session_id: str | None = None,
+        unasked: int = 0,
         max_tokens: int = 10_000,
     ) -> "RankedMemories":
         """Return what `assemble_context` chooses from; `within` then takes budgets of any size.
@@ -178,7 +217,10 @@ class MemoryAssembler:
         if given is None:
             given = filters.kinds or [*KINDS]
         filters = replace(filters, kinds=[*dict.fromkeys(map(check_kind, given))])
-        recall = self._recall(read_signals(query, now=self._now()), limit)
+        if unasked:
+            check_count("unasked", unasked, most=_MOST)
+        signals = read_signals(query, now=self._now(), context=additional_context)
+        recall = self._recall(signals, limit)
         settled, count = settings or self.settings, count_text or self._count
         recall = recall._replace(settings=settled, count_text=count, namespaces=filters.namespaces)
         recall = recall._replace(max_tokens=max_tokens)
@@ -192,6 +234,10 @@ class MemoryAssembler:
             found = await shaping.think(lambda: rank_answers(answers, recall), records)
             ranked, below, states = found
             ranked += await asking.walk_from(sources, ranked, filters, depth, deadline)
+            if unasked:
+                ranked += await asking.add_unasked(
+                    sources, ranked, filters, deadline, session_id=session_id, number=unasked
+                )
         finally:
             deadline.all_over.cancel()
         notes |= {answer.source: answer.reason for answer in answers if answer.reason}
@@ -217,7 +263,6 @@ class MemoryAssembler:
             max_tokens: The most that the note takes, with its label and fence.
             namespaces: The only ones to search; `None` for all, none for nobody's.
         """
-        _ = session_id
         count = options.get("count_text") or self._count
         options["settings"] = replace(options.get("settings") or self.settings, times="dates")
         if namespaces is not None:
@@ -226,7 +271,9 @@ class MemoryAssembler:
             if namespaces is not None and not namespaces:
                 return shaping.recalled_note(None, count=count)
             room = max(shaping.room_in_note(max_tokens, count), 1)
-            context = await self.assemble_context(query, max_tokens=room, **options)
+            context = await self.assemble_context(
+                query, max_tokens=room, session_id=session_id, **options
+            )
             return shaping.recalled_note(context, count=count)
         except Exception as error:  # a call is worth more than what it would recall
             problem = str(error) if isinstance(error, errors.AssemblyError) else repr(error)
@@ -272,7 +319,11 @@ class MemoryAssembler:
         return await shaping.think(lambda: fit_premortem(*given), records)
 
     async def assemble_stack(
-        self, stack: TaskStack, *, max_tokens: int = _BUDGET, **options: Unpack[RecallOptions]
+        self,
+        stack: TaskStack,
+        *,
+        max_tokens: int = _BUDGET,
+        **options: Unpack[SessionRecallOptions],
     ) -> FormattedContext:
         """Return where the agent stands, and what fits its current goal, in one budget.
 
@@ -320,6 +371,7 @@ class MemoryAssembler:
         task, room = self._divided(context, max_tokens)
         recall = self._recall(context.signals, limit)._replace(namespaces=context.namespaces)
         found = shaping.updated(recall, context, identified(event), room)
+        found = replace(found, strategy=context.strategy)
         return task.above(found, max_tokens, self._count) if task else found
 
     async def compress(
@@ -488,6 +540,20 @@ class MemoryAssembler:
             if getattr(self._apart.get(name), "inner", self._apart.get(name)) is not source:
                 self._apart[name] = asking.apart(source)
         return {name: self._apart[name] for name in self.sources}
+
+    async def _state(self, settings: RecallSettings) -> tuple[Any, ...]:
+        """Return what is equal only if all sources would answer the same; empty if it is not known."""
+        if not all(isinstance(source, MemoryStore) for source in self.sources.values()):
+            return ()
+        short = replace(settings, seconds_in_all=settings.seconds_in_all / 8)
+        deadline = asking.Deadline(short, self._sleep)
+        try:
+            looks = [(n, s, await deadline.wait_for(s.state())) for n, s in self._asked().items()]
+        except Exception:  # what is wrong the sources say when they are searched
+            return ()
+        finally:
+            deadline.all_over.cancel()
+        return tuple(looks) if all(state is not None for *_, state in looks) else ()
 
     def _stores(self) -> list[Any]:
         stores = [source for source in self._asked().values() if hasattr(source, "remember")]

@@ -26,6 +26,7 @@ from context_assembler.memory.score import (
     Candidate,
     Clean,
     Recall,
+    RecallStrategy,
     SourceState,
     States,
     rank_candidates,
@@ -110,6 +111,8 @@ class FormattedContext:
             the last thousand.
         task_path: Where an agent stands, as the Markdown says above what was recalled.
         namespaces: The only ones whose records it may show; `None` for all.
+        strategy: By which it was chosen; `custom` for a function.
+        seconds: How long that took.
     """
 
     markdown: str
@@ -122,6 +125,8 @@ class FormattedContext:
     signals: Signals | None = None
     task_path: str = ""
     namespaces: Sequence[str] | None = None
+    strategy: RecallStrategy | Literal["custom"] = "balanced"
+    seconds: float = field(default=0.0, compare=False)
 
     def __repr__(self) -> str:
         states = dict(Counter(self.source_status.values()))
@@ -141,6 +146,11 @@ class FormattedContext:
     def sources_used(self) -> tuple[str, ...]:
         """The sources of what is shown."""
         return tuple(dict.fromkeys(shown.source for shown in self.items))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many records are shown of each of these sources."""
+        return dict(Counter(shown.source for shown in self.items))
 
     @property
     def truncated_items(self) -> tuple[str, ...]:

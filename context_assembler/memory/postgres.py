@@ -67,7 +67,6 @@ class PostgresDatabase:
     """A database with the tables of a memory store: a connection for each thread."""
 
     readers = _READERS
-    details = "(r.details::json #>> '{{metadata,{}}}')"
     pairs = "(SELECT (p->>0)::bigint AS line, (p->>1)::bigint AS key FROM json_array_elements(?) p)"
 
     def __init__(self, url: str) -> None:
@@ -75,6 +74,17 @@ class PostgresDatabase:
         self._here = local()
         self._open: list[Any] = []
         self._process_id = os.getpid()
+
+    @property
+    def details(self) -> str:
+        """Where a row's details have a field; before version 16 damaged ones are an error."""
+        version = getattr(self._here, "version", 0)
+        found = "r.details::json #>> '{{metadata,{}}}'"
+        return (
+            f"(CASE WHEN r.details IS JSON THEN {found} END)"
+            if version >= 160_000
+            else f"({found})"
+        )
 
     def reading(self) -> AbstractContextManager[None]:
         """Let every look inside see one moment."""
@@ -176,6 +186,11 @@ class PostgresDatabase:
         """Return the kinds of which there may be rows."""
         return frozenset(filters.kinds or KINDS)  # to find out takes as long as to search
 
+    def state(self) -> object:
+        """Return what is equal only if no transaction of the server was committed meanwhile."""
+        with self.reading():
+            return self.run("SELECT txid_current_snapshot()::text")
+
     def size_bytes(self) -> int:
         """Return how much room all of it takes."""
         sizes = "SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint"
@@ -252,7 +267,7 @@ class PostgresDatabase:
             is_told = "connect_timeout" in self._url or "PGCONNECT_TIMEOUT" in os.environ
             own: Any = {} if is_told else {"connect_timeout": stores.PAUSE_SECONDS}
             connection = self._here.connection = psycopg.connect(self._url, autocommit=True, **own)
-            self._here.is_down = False
+            self._here.is_down, self._here.version = False, connection.info.server_version
             self._open.append(connection)
             # Compiling a query takes longer than any of ours does; and what is searched is mostly in
             # memory, where an index is worth it for a small table, too.

@@ -194,6 +194,9 @@ class QdrantTable:
     def word_counts(self, words: Sequence[str]) -> None:
         """The engine does not say how rare a word is."""
 
+    def state(self) -> None:
+        """The engine does not say whether something was written."""
+
     def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be rows."""
         return frozenset(filters.kinds or KINDS)  # to find out takes as long as to search

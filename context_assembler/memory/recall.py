@@ -62,6 +62,7 @@ _STARTS: Final = 8  # entities that relations are walked from
 _RELATIONS_PER_PLACE: Final = 64
 _PLACES_PER_ROUND: Final = 16
 _RELATION_FACTOR: Final = 0.5  # of the score, for each relation that is walked
+_UNASKED_SCORE: Final = 1e-6  # of the first
 _RECALLS_AT_ONCE: Final = 4  # with one source: while one of them thinks, another one reads
 _PROBLEM_CHARS: Final = 200
 _GRACE_SECONDS: Final = 0.25
@@ -355,8 +356,9 @@ async def _answer(ask: _Ask) -> str | None:
         found = await _find(ask, speakers if is_nameless else ())
     if len(found) < ask.limit:
         await _add_related(ask, speakers)
+    await _add_weightless(ask, signals.context_terms)
     if hasattr(source, "word_counts"):
-        counts = await source.word_counts(signals.terms)
+        counts = await source.word_counts((*signals.terms, *signals.context_terms))
         ask.counts[:] = [counts] if counts is not None else []
     await _add_neighbours(ask)
     return None
@@ -402,21 +404,26 @@ async def _search(ask: _Ask, text: str, filters: MemoryFilters) -> list[MemoryHi
 
 
 async def _add_related(ask: _Ask, names: Collection[str]) -> None:
-    """Add what only has words of like meaning, as found by words that weigh nothing.
-
-    That a vector found it too makes no difference: those of small models are vague. Sources without
-    a rank by words know what means the same.
-    """
+    """Add what only has words of like meaning."""
     likeness: dict[str, float] = {}
     for term, related in ask.recall.signals.related.items():
         for word, near in related.items() if term not in names else ():
             likeness[word] = max(likeness.get(word, 0.0), near)
     closest = sorted(likeness, key=lambda word: (-likeness[word], word))[:_RELATED_WORDS]
+    await _add_weightless(ask, closest)
+
+
+async def _add_weightless(ask: _Ask, words: Sequence[str]) -> None:
+    """Add what only has other words than the query's, as found by words that weigh nothing.
+
+    That a vector found it too makes no difference: those of small models are vague. Sources without
+    a rank by words know what means the same.
+    """
     is_by_meaning = bool(ask.hits) and all(hit.bm25 is None for hit in ask.hits.values())
-    if not closest or (is_by_meaning and (ask.vector is None or ask.notes)):
+    if not words or (is_by_meaning and (ask.vector is None or ask.notes)):
         return
     options: Any = {"limit": ask.limit, "filters": ask.filters}
-    for hit in ask.take(await ask.source.search(" ".join(closest), **options), ask.filters):
+    for hit in ask.take(await ask.source.search(" ".join(words), **options), ask.filters):
         if not is_by_meaning or hit.bm25 is not None:
             known = ask.hits.get(hit.record.key)
             if known is None or is_by_meaning:
@@ -465,6 +472,55 @@ def _reached(
     others = replace(filters, namespaces=None)  # that of the start was looked at
     found = (identified(one) for one in records if one.namespace == start.namespace)
     return [*filter(others.admit, found)]
+
+
+# ---- what nobody asked for ----
+
+
+async def add_unasked(
+    sources: Mapping[str, Any],
+    ranked: Sequence[Candidate],
+    filters: MemoryFilters,
+    deadline: Deadline,
+    *,
+    session_id: str | None,
+    number: int,
+) -> list[Candidate]:
+    """Return the last events of a session, the weightiest of others, and the weightiest entities.
+
+    At most so many of each, behind all that fits. A source that fails or is late adds nothing.
+    """
+    own, others = (replace(filters, kinds=("events",)) for _ in range(2))
+    if session_id is not None:
+        own = replace(own, session_ids=(session_id,))
+        barred = (*filters.excluded_session_ids, session_id)
+        others = replace(others, excluded_session_ids=barred)
+    wanted = (
+        ("it is recent in this session", "newest", own),
+        ("it matters of what happened in other sessions", "most_important", others),
+        ("it is an entity that matters", "most_important", replace(filters, kinds=("entities",))),
+    )
+    known, added = {(one.source, one.record.key) for one in ranked}, list[Candidate]()
+    for why, order, bounds in wanted[session_id is None :]:
+        [kind] = bounds.kinds
+        asked = [name for name, one in sources.items() if hasattr(one, "list_records")]
+        asked = asked if kind in filters.kinds and not filters.admit_nothing else []
+        options: Any = {"order": order, "limit": number, "filters": bounds}
+        looks = (deadline.wait_for(sources[name].list_records(**options)) for name in asked)
+        told = await asyncio.gather(*looks, return_exceptions=True)
+        found = [
+            Candidate(one, place, at, 0.0, scores, (place,), f"nobody asked for it: {why}")
+            for name, listed in zip(asked, told, strict=True)
+            if not isinstance(listed, BaseException)
+            for at, one in enumerate(map(identified, listed))
+            if (place := _answer_name(name, kind, sources), one.key) not in known
+            if bounds.admit(one) and filters.admit(one)
+            for scores in [{"relevance": 0.0, "importance": one.importance}]
+        ]
+        by_worth = order == "most_important"
+        found.sort(key=lambda one: (-one.record.importance * by_worth, one.rank))
+        added += found[:number]
+    return [one._replace(score=_UNASKED_SCORE / at) for at, one in enumerate(added, 1)]
 
 
 # ---- meaning ----

@@ -44,6 +44,7 @@ _NEIGHBOUR_WEIGHTS: Final = {1: 0.2, 2: 0.1}
 _SESSION_WEIGHT: Final = 0.15  # of the best of a session
 _COVERED_WEIGHT: Final = 0.3  # of the words that a session covers
 _BESIDE_PART: Final = 0.5
+_CONTEXT_PART: Final = 0.3  # of a word that stands not in the query, but in what was said around it
 _BESIDE_WEIGHTS: Final = {1: 0.5, 2: 0.3}
 _SPEAKER_FACTOR: Final = 1.76
 _LEAST_RECORDS: Final = 1_000  # that a source has for all we know, if it does not say
@@ -156,6 +157,8 @@ class RecallSettings:
             is kept.
         seconds_per_source: How long one source may take, from its turn on.
         seconds_in_all: How long all of them together may take.
+        cache_seconds: How long the same question gets the same context, as long as nothing is written
+            to the stores; 0 for never. Of sources that do not say so nothing is kept.
     """
 
     strategy: RecallStrategy | Callable[[Candidate], float] = "balanced"
@@ -170,6 +173,7 @@ class RecallSettings:
     times: Literal["relative", "dates"] = "relative"
     seconds_per_source: float = 2.0
     seconds_in_all: float = 5.0
+    cache_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         if not callable(self.strategy) and self.strategy not in STRATEGY_WEIGHTS:
@@ -275,8 +279,9 @@ def match_words(
         told: What sources say of how many of their records have each word.
         untold: The places of records whose source says nothing of it: these stand for the rest.
     """
-    cut = stems([term.removesuffix("*") for term in signals.terms])
-    stems_by_term = dict(zip(signals.terms, cut, strict=True))
+    known_terms = (*signals.terms, *signals.context_terms)
+    cut = stems([term.removesuffix("*") for term in known_terms])
+    stems_by_term = dict(zip(known_terms, cut, strict=True))
     bags = _bags_of([_said(record) for record in records])
     for at, record in enumerate(records):
         if len(record.text) > READ_CHARS:
@@ -284,6 +289,8 @@ def match_words(
             [(far, behind)], (bag, size) = _bags_of([_far_behind(record.text, roots)]), bags[at]
             bags[at] = {n: bag.get(n, 0) + far.get(n, 0) for n in {**bag, **far}}, size + behind
     terms = [term for term in signals.terms if term not in names] or [*signals.terms]
+    parts = [1.0] * len(terms) + [_CONTEXT_PART] * len(signals.context_terms)
+    terms += signals.context_terms
     uses = _uses_of(terms, stems_by_term, signals, (bag for bag, _ in bags))
     shared = [bag.keys() & uses.keys() for bag, _ in bags]
     known = sum(one.records for one in told) + (max(len(untold), _LEAST_RECORDS) if untold else 0)
@@ -291,7 +298,7 @@ def match_words(
     for place in untold:
         for at in {at for form in shared[place] for at, likeness in uses[form] if likeness == 1}:
             counts[at] += 1
-    rarity = [_rarity(count, known) for count in counts]
+    rarity = [part * _rarity(count, known) for part, count in zip(parts, counts, strict=True)]
     seen = Counter(form for forms in shared for form in forms)
     worths = {
         form: [

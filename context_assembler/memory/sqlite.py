@@ -104,7 +104,7 @@ class SqliteDatabase:
     """A file with the tables of a memory store."""
 
     readers = 1  # so that what one question counted, and the vectors that it read, serve the next
-    details = "json_extract(r.details, '$.metadata.{}')"
+    details = "CASE WHEN json_valid(r.details) THEN json_extract(r.details, '$.metadata.{}') END"
     pairs = (
         "(SELECT json_extract(value, '$[0]') AS line, json_extract(value, '$[1]') AS key "
         "FROM json_each(?))"
@@ -257,6 +257,11 @@ class SqliteDatabase:
             found = counts.of(self._db, [*matches], 1)
             return frozenset(matches[match] for match, count in found.items() if count)
 
+    def state(self) -> object:
+        """Return what is equal only if nothing was written meanwhile, by whatever process."""
+        with self.reading():
+            return self._counts.refresh(self._db)
+
     def size_bytes(self) -> int:
         """Return how much room all of it takes."""
         [(pages,)], [(size,)] = self.run("PRAGMA page_count"), self.run("PRAGMA page_size")
@@ -343,8 +348,8 @@ class _TermCounts:
         self._state: tuple[object, ...] = ()
         self.rows = 0
 
-    def refresh(self, db: Connection) -> None:
-        """Forget the counts if something was written since."""
+    def refresh(self, db: Connection) -> tuple[object, ...]:
+        """Forget the counts if something was written since; return what every write changes."""
         (version,) = db.execute("PRAGMA data_version").fetchone()
         state = (db, version, db.total_changes)
         if state != self._state:
@@ -352,6 +357,7 @@ class _TermCounts:
             self._counts.clear()
             (rows,) = db.execute("SELECT max(key) FROM memory_records").fetchone()
             self.rows = rows or 0
+        return state
 
     def of(self, db: Connection, words: Sequence[str], most: int, after: int = 0) -> dict[str, int]:
         """Return how many records behind that key each words, or `most` if there are more."""

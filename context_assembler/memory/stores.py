@@ -258,6 +258,10 @@ class MemoryStore:
         """Return how many records there are, and about how many have each word; `None`: not known."""
         return await self._run(lambda: self._table.word_counts(words))
 
+    async def state(self) -> object:
+        """Return what is equal only if nothing was written meanwhile; `None`: not known."""
+        return await self._run(self._table.state)
+
     async def at_once(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return what is found by a coroutine that waits for nothing but this store.
 
@@ -725,6 +729,7 @@ class SqlTable:
         self.by_words, self.by_vector = database.by_words, database.by_vector
         self.word_counts = database.word_counts
         self.kinds, self.optimize, self.close = database.kinds, database.optimize, database.close
+        self.state = database.state
 
     def model(self) -> tuple[str, int] | None:
         """Return name and dimension of the vectors that are kept."""

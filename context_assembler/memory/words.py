@@ -24,6 +24,8 @@ TOKENIZER: Final = "porter unicode61 remove_diacritics 2"
 _MAX_QUERY_TERMS: Final = 256
 _MAX_IDENTIFIER_CHARS: Final = 80  # anything longer is encoded bytes, not an identifier
 _MOST_KNOWN: Final = 100_000
+_CONTEXT_CHARS: Final = 1_500  # of the end
+_MOST_CONTEXT_TERMS: Final = 24
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters, Hangul: a change needs a rebuilt index.
 SPACELESS: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
@@ -349,6 +351,7 @@ class Signals:
         entities: Names that it mentions, as written, in order.
         event_types: Kinds of events that it points to, such as `error`.
         wants_time: Whether it asks when something was.
+        context_terms: Words of what was said around it, the last first; each weighs less.
     """
 
     query: str
@@ -360,6 +363,7 @@ class Signals:
     event_types: tuple[str, ...] = ()
     dates: tuple[DateMention, ...] = ()
     wants_time: bool = False
+    context_terms: tuple[str, ...] = ()
 
 
 _NAMES: Final = re.compile(
@@ -377,19 +381,25 @@ def phrases(name: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{listed})\b", re.IGNORECASE)
 
 
-def read_signals(query: str, *, now: datetime | None = None) -> Signals:
+def read_signals(query: str, *, now: datetime | None = None, context: str = "") -> Signals:
     """Return what the query reveals: words, names, dates, and what is wanted.
 
     Any text is a query. Of one that is very long both ends are read.
 
     Args:
         now: What `yesterday` in the query is counted from.
+        context: What helps to find without being the question, such as the last messages. If no word
+            of the query says anything ("And then?"), its last words are what is asked for.
     """
     text = both_ends(clean_text(query), 4_000)
     asked = phrases("asked_for").sub(" ", text)
     terms = tuple(query_terms(asked))
     if not terms:
         asked, terms = text, tuple(query_terms(text))
+    around = without_stop_words(reversed(query_terms(clean_text(context[-_CONTEXT_CHARS:]))))
+    around = [term for term in around if term not in terms][:_MOST_CONTEXT_TERMS]
+    if terms and around and not without_stop_words(terms):
+        asked, terms, around = " ".join(around), tuple(around), []
     # "Did she run?" is answered by "she ran"; other questions have the form of their answers.
     forms = other_forms_of(terms) if phrases("past").search(text) else {}
     close = related_words(terms)
@@ -416,6 +426,7 @@ def read_signals(query: str, *, now: datetime | None = None) -> Signals:
         ),
         dates=find_dates(text, now=now),
         wants_time=phrases("asks_time").search(text) is not None,
+        context_terms=tuple(around),
     )
 
 

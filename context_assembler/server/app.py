@@ -1,7 +1,7 @@
 """The worker's application: what it answers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -25,6 +25,7 @@ from context_assembler.session_start.inject import log_injection
 
 MOST_ROWS: Final = 1_000
 _Rows = Annotated[int, Query(ge=1, le=MOST_ROWS)]
+_Several = Annotated[Sequence[str], Query()]
 _Name = Annotated[str, Query(min_length=1, max_length=1_000)]
 # What an error means to who asked; every other one of ours is a request that cannot be met.
 _STATUS: Final[Mapping[type[Exception], int]] = {
@@ -194,13 +195,17 @@ def _add_memory(app: FastAPI, worker: Worker) -> None:
     @app.get("/api/search")
     async def search(
         query: _Name,
-        kind: Annotated[list[str] | None, Query()] = None,
+        *,
+        kind: _Several = (),
         namespace: str | None = None,
+        event_type: _Several = (),
+        entity_type: _Several = (),
         limit: _Rows = 20,
     ) -> list[dict[str, Json]]:
         """Return the memories that fit a query, best first."""
         namespaces = None if namespace is None else (namespace,)
-        filters = MemoryFilters(kinds=tuple(kind or ()), namespaces=namespaces)
+        types: Any = {"kinds": kind, "event_types": event_type, "entity_types": entity_type}
+        filters = MemoryFilters(namespaces=namespaces, **types)
         hits = await worker.memory.search(query, limit=limit, filters=filters)
         records = (encode_memory(hit.record) for hit in hits)
         return [_without_secrets({**record, "vector": None}) for record in records]
