@@ -23,7 +23,7 @@ _READERS: Final = 4
 _PATIENCE: Final = ("lock_timeout", "10s")  # to wait for whoever writes
 _LOCK: Final = 0x6D656D6F  # ours among the locks of a database
 _VERSION: Final = "2"
-# What a word of each label counts: D stands next to the record, A is its own.
+# What a word of each label counts: D stands before the record, A is its own.
 _WEIGHTS: Final = f"'{{{stores.CONTEXT_WEIGHT}, 0, 0, 1}}'::real[]"
 _MOST_STEM_CHARS: Final = 400  # a word may have 2,046 bytes
 _MOST_TIMES: Final = 8  # that a word counts: from there on the rank hardly grows
@@ -114,8 +114,8 @@ class PostgresDatabase:
     def index(self, entries: Sequence[Entry]) -> None:
         """Write the words that the rows are found by."""
         own = record_stems([entry.own for entry in entries])
-        beside = record_stems([entry.beside for entry in entries])
-        words = zip(map(_tsvector, own, beside), [entry.key for entry in entries], strict=True)
+        before = record_stems([entry.before for entry in entries])
+        words = zip(map(_tsvector, own, before), [entry.key for entry in entries], strict=True)
         self.run_many("UPDATE memory_records SET words = ?::tsvector WHERE key = ?", words)
 
     def put_vectors(self, rows: Sequence[Row], gone: Sequence[int]) -> None:
@@ -279,9 +279,9 @@ class PostgresDatabase:
         return MemoryUnavailableError(self._url, reason=reason, remedy=remedy)
 
 
-def _tsvector(own: Sequence[str], beside: Sequence[str]) -> str:
+def _tsvector(own: Sequence[str], before: Sequence[str]) -> str:
     """Return a `tsvector`: where a word stands makes no difference to the rank, only how often."""
-    mine, others = Counter(own), Counter(beside)
+    mine, others = Counter(own), Counter(before)
     lexemes: list[str] = []
     free = _MOST_BYTES
     for stem in dict.fromkeys((*mine, *others)):

@@ -61,6 +61,16 @@ _INDEXES: Final = """
     CREATE INDEX memory_times ON memory_records (created_at);
     CREATE INDEX memory_sessions ON memory_records (session_id) WHERE session_id IS NOT NULL;
     CREATE INDEX memory_vectors ON memory_records (key) WHERE codes IS NOT NULL"""
+_INDEX: Final = "INSERT INTO memory_words (rowid, text, context, tags) VALUES (?, ?, ?, ?)"
+
+
+def _index_anew(db: Connection) -> None:
+    """Index all records: those of earlier versions by what stands behind them as well."""
+    db.execute("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
+    found = db.execute(stores.ENTRIES.format("> 0"))
+    db.executemany(_INDEX, (_words_of(stores.found_entry(row)) for row in found))
+
+
 # The index holds no texts, and no lengths: on short texts a ranking without them is as good, and
 # several times faster.
 SCHEMA: Final = Schema(
@@ -84,6 +94,7 @@ SCHEMA: Final = Schema(
         ALTER TABLE memory_moved RENAME TO memory_records;
         {_INDEXES}
         """,
+        _index_anew,
     ),
     table="memory_records",
     unavailable=MemoryUnavailableError,
@@ -160,8 +171,7 @@ class SqliteDatabase:
 
     def index(self, entries: Sequence[Entry]) -> None:
         """Put entries into the index of words; in the order of their keys it is fast."""
-        columns = "(rowid, text, context, tags) VALUES (?, ?, ?, ?)"
-        self.run_many(f"INSERT INTO memory_words {columns}", map(_words_of, entries))
+        self.run_many(_INDEX, map(_words_of, entries))
         # Every piece of the index takes time in every search: behind many at once all are merged.
         if len(entries) >= _LEAST_AT_ONCE and _LEAST_SHARE * len(entries) >= entries[-1].key:
             self.optimize()
@@ -311,7 +321,7 @@ class SqliteDatabase:
 
 
 def _words_of(entry: Entry) -> tuple[int, str, str, str]:
-    return entry.key, entry.own, entry.beside, _tags(entry.namespace, entry.kind)
+    return entry.key, entry.own, entry.before, _tags(entry.namespace, entry.kind)
 
 
 @lru_cache(1_024)

@@ -21,7 +21,7 @@ from collections.abc import (
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import blake2b, sha256
 from importlib import import_module
 from json import dumps
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from context_assembler.memory import postgres, qdrant, sqlite
 
 CONTEXT_WEIGHT: Final = 0.3  # of a word next to the record's own
-_CONTEXT_CHARS: Final = 2_000  # of a neighbour's text; a change needs a rebuilt index
+_CONTEXT_CHARS: Final = 150  # of the text before a record; a change needs a rebuilt index
 _RECORDS_PER_PAGE: Final = 500
 PAUSE_SECONDS: Final = 10  # until a server that was down is asked again
 AGAIN: Final = f"it is down, and is tried again after {PAUSE_SECONDS} seconds; "
@@ -112,13 +112,13 @@ _SAME: Final = Row._fields[1:10]  # as in a `MemoryRecord`
 
 
 class Entry(NamedTuple):
-    """What a row is found by: its own words, and those of its neighbours in a dialogue."""
+    """What a row is found by: its own words, and those of what stands before it in a dialogue."""
 
     key: int
     kind: str
     namespace: str
     own: str
-    beside: str
+    before: str
 
 
 # A row, whether id and time were given, and what was changed.
@@ -612,17 +612,17 @@ def _record_of(row: Row, model: tuple[str, int] | None) -> MemoryRecord:
         raise errors.MemoryFormatError(where=where, reason=reason, remedy=_REPAIR) from error
 
 
-def entry_of(row: Row, beside: Iterable[str | None] = ()) -> Entry:
-    """Return what a row is found by: its text, its details, its author, its neighbours' texts."""
+def entry_of(row: Row, before: str | None = None) -> Entry:
+    """Return what a row is found by: its text, its details, its author, the text before it."""
     details = () if row.details is None else _leaves(load_json(row.details.encode()))
-    text = index_text(row.text) if len(row.text) > _CONTEXT_CHARS else _index_once(row.text)
-    own = " ".join((text, *map(index_text, (*details, *([row.author] if row.author else [])))))
-    around = (text for text in beside if text is not None and row.kind in TURN_LIKE)
-    context = " ".join(_index_once(text[:_CONTEXT_CHARS]) for text in around)
+    own = " ".join(map(index_text, (row.text, *details, *([row.author] if row.author else []))))
+    context = index_text(before[:_CONTEXT_CHARS]) if before and row.kind in TURN_LIKE else ""
     return Entry(row.key, row.kind, row.namespace, own, context)
 
 
-_index_once: Final = lru_cache(4_096)(index_text)  # a turn stands in three entries
+def found_entry(found: Sequence[Any]) -> Entry:
+    """Return the entry of what `ENTRIES` finds."""
+    return entry_of(Row._make(found[:-1]), found[-1])
 
 
 def _leaves(value: Json) -> Iterator[str]:
@@ -677,10 +677,10 @@ _SIDES: Final = ("< g.key ORDER BY n.key DESC", "> g.key ORDER BY n.key")
 _NEIGHBOUR: Final = (
     "(SELECT {} FROM memory_records n WHERE n.line = g.line AND n.key {} LIMIT 1 OFFSET {})"
 )
-_BESIDE: Final = f"SELECT {', '.join(_NEIGHBOUR.format('n.key', s, 0) for s in _SIDES)} FROM {{}} g"
-_TEXTS: Final = (_NEIGHBOUR.format(f"substr(n.text, 1, {_CONTEXT_CHARS})", s, 0) for s in _SIDES)
-_ENTRIES: Final = (
-    f"SELECT {_COLUMNS.replace('r.', 'g.')}, {', '.join(_TEXTS)} FROM memory_records g "
+_NEXT: Final = f"SELECT {_NEIGHBOUR.format('n.key', _SIDES[1], 0)} FROM {{}} g"
+_TEXT_BEFORE: Final = _NEIGHBOUR.format(f"substr(n.text, 1, {_CONTEXT_CHARS})", _SIDES[0], 0)
+ENTRIES: Final = (
+    f"SELECT {_COLUMNS.replace('r.', 'g.')}, {_TEXT_BEFORE} FROM memory_records g "
     "WHERE g.key {} ORDER BY g.key"
 )
 _PUT: Final = (
@@ -759,9 +759,8 @@ class SqlTable:
         Args:
             before: By key, the rows whose place some of them take.
         """
-        firsts = {row.line: row for row in reversed(rows) if row.key not in before}
         moved = [row for row in rows if row.key in before]
-        stale = {*before, *self._beside([*before.values(), *firsts.values(), *moved])}
+        stale = {*before, *self._next([*before.values(), *moved])}
         self._db.unindex(self._entries(stale))
         self._db.run_many(_PUT, rows)
         last = str(max(row.key for row in rows) + 1)
@@ -773,11 +772,11 @@ class SqlTable:
     def remove(self, rows: Sequence[Row]) -> None:
         """Remove the rows."""
         gone = {row.key for row in rows}
-        beside = self._beside(rows) - gone
-        self._db.unindex(self._entries(gone | beside))
+        behind = self._next(rows) - gone
+        self._db.unindex(self._entries(gone | behind))
         is_one_of, parameter = self._db.given([*gone])
         self._db.run(f"DELETE FROM memory_records WHERE key {is_one_of}", parameter)
-        self._db.index(self._entries(beside))
+        self._db.index(self._entries(behind))
         self._db.put_vectors([], [*gone])
 
     def touch(self, keys: Sequence[int], stamp: int) -> None:
@@ -838,17 +837,17 @@ class SqlTable:
             found = self._db.run(f"SELECT {_COLUMNS} FROM memory_records r {rest}", *values)
         return [*map(Row._make, found)]
 
-    def _beside(self, rows: Iterable[Row]) -> set[int]:
-        """Return whose words depend on what stands at the places of these rows."""
+    def _next(self, rows: Iterable[Row]) -> set[int]:
+        """Return which rows stand behind the places of these, and so are found by their words."""
         pairs = [(r.line, r.key) for r in rows if r.line is not None and r.kind in TURN_LIKE]
-        found = self._db.run(_BESIDE.format(self._db.pairs), dumps(pairs)) if pairs else ()
-        return {key for sides in found for key in sides if key is not None}
+        found = self._db.run(_NEXT.format(self._db.pairs), dumps(pairs)) if pairs else ()
+        return {key for (key,) in found if key is not None}
 
     def _entries(self, keys: Collection[int]) -> list[Entry]:
-        """Return what the rows are found by, as they and their neighbours are at this moment."""
+        """Return what the rows are found by, as they and what is before them are at this moment."""
         is_one_of, parameter = self._db.given([*keys])
-        found = self._db.run(_ENTRIES.format(is_one_of), parameter) if keys else ()
-        return [entry_of(Row._make(row[:-2]), row[-2:]) for row in found]
+        found = self._db.run(ENTRIES.format(is_one_of), parameter) if keys else ()
+        return [*map(found_entry, found)]
 
 
 # ---- opening ----

@@ -31,14 +31,14 @@ class Schema(NamedTuple):
 
     Attributes:
         store: The name under which the file keeps the version of these tables.
-        migrations: SQL scripts; each brings a file from version *n* to *n + 1*. Version 0 has no
-            tables.
+        migrations: SQL scripts, or functions; each brings a file from version *n* to *n + 1*. Version
+            0 has no tables.
         table: One of the first script: another program's database may have a table of that name.
         unavailable: The error for a file that cannot be used.
     """
 
     store: str
-    migrations: Sequence[str]
+    migrations: Sequence[str | Callable[[sqlite3.Connection], None]]
     table: str
     unavailable: Callable[..., StoreError] = StoreUnavailableError
 
@@ -174,6 +174,8 @@ class SqliteFile:
             if not version and not creates:
                 db.close()
                 return None
+            if not version:  # a file with tables stays as it is
+                db.execute("PRAGMA auto_vacuum = FULL")
             if version < len(self.schema.migrations):
                 self._migrate(db)
             db.execute("PRAGMA cache_size = -4000")  # KiB
@@ -229,8 +231,11 @@ class SqliteFile:
                 "(store TEXT PRIMARY KEY, version INTEGER NOT NULL)"
             )
             found = db.execute(_VERSION, (store,)).fetchone()
-            for script in migrations[found[0] if found else 0 :]:
-                for statement in script.split(";"):
+            for step in migrations[found[0] if found else 0 :]:
+                if not isinstance(step, str):
+                    step(db)
+                    continue
+                for statement in step.split(";"):
                     db.execute(statement)
             row = (store, len(migrations))
             db.execute("INSERT OR REPLACE INTO context_assembler_versions VALUES (?, ?)", row)

@@ -367,6 +367,9 @@ async def test_a_sqlite_file_of_version_1_is_brought_on(tmp_path: Path) -> None:
         db.execute("ALTER TABLE memory_first RENAME TO memory_records")
         for (index,) in indexes:
             db.execute(index)
+        # Until version 3 a turn was found by the words behind it as well.
+        words = "INSERT INTO memory_words (rowid, text, context, tags) VALUES (2, 'plum', '', '')"
+        db.execute(words)
         db.execute("UPDATE context_assembler_versions SET version = 1")
         with pytest.raises(sqlite3.IntegrityError):
             db.execute("UPDATE memory_records SET id = 'a'")
@@ -375,7 +378,11 @@ async def test_a_sqlite_file_of_version_1_is_brought_on(tmp_path: Path) -> None:
         await store.remember([of("bob", "his pear")])
         assert sorted(texts_of(await store.search("pear"))) == ["her pear", "his pear"]
         assert texts_of(await store.search("dog")) == ["a dog", "its name?"]
+        assert texts_of(await store.search("plum")) == []
         assert ids_of(await store.search("", vector=EAST)) == ["a"]
+        [first, _] = await store.search("dog")
+        await store.forget([first.record.id])
+        assert texts_of(await store.search("dog name")) == ["its name?"]
 
 
 async def test_tables_of_version_1_in_postgresql_are_brought_on(postgres_server: str) -> None:
