@@ -26,7 +26,7 @@ from context_assembler.providers.gemini import ContentReader
 from context_assembler.providers.lent import fresh_json
 from context_assembler.providers.wire import as_object, text_of, text_part
 from context_assembler.report import ReportEntry
-from context_assembler.tokens import family_for
+from context_assembler.tokens import CounterName, family_for
 from context_assembler.tools.sources import ListedTools
 from context_assembler.transcripts.messages import API_FORMATS
 from context_assembler.transcripts.source import Issues, bounded, listed
@@ -91,6 +91,7 @@ def fit_messages(
     keep_last_messages: int | None = None,
     keep_last_turns: int | None = None,
     on_overflow: declared.OverflowPolicy = "error",
+    counter: CounterName = "auto",
     after: FittedMessages | None = None,
 ) -> FittedMessages:
     """Return the messages that fit, valid for their provider, and what was done to the others.
@@ -112,6 +113,7 @@ def fit_messages(
         keep_last_messages: Newest messages that stay, if they fit.
         keep_last_turns: Newest turns that stay, if they fit.
         on_overflow: `shorten` may shorten the user's last message as well.
+        counter: How tokens are counted, as in `TokenCounter`; `simple` is quick and rough.
         after: What was returned for the beginning of this list: only what is new is read then. It
             changes nothing else; if it is of another list or other settings, it is not used.
 
@@ -135,7 +137,7 @@ def fit_messages(
         )
     given, specs = [*messages], [*(tools or ())]
     prompt = _plain(system, "system")
-    key = limits, max_tokens, prompt, settings, [_plain(one, "tools") for one in specs]
+    key = limits, max_tokens, prompt, settings, counter, [_plain(one, "tools") for one in specs]
     fitted = after and after.state.fit(given, key)
     return fitted or _Fitting(key, specs).fit(given, key) or _never()
 
@@ -162,7 +164,7 @@ class _Fitting:
 
     def __init__(self, key: tuple[Any, ...], tools: Sequence[Any]) -> None:
         self.key, self.lock = key, Lock()
-        self.limits, most, prompt, self.settings, _ = key
+        self.limits, most, prompt, self.settings, self.counter, _ = key
         self.given: list[Any] = []  # copies of the messages, to compare them with
         self.plain: list[Json] = []
         self.shapes: list[list[str]] = []
@@ -185,7 +187,10 @@ class _Fitting:
 
     def _begin(self, shape: str) -> None:
         """Forget what was read; the messages are read as this shape."""
-        self.shape, self.family = shape, family_for(self.limits, protocol=shape)
+        self.shape, self.family = (
+            shape,
+            family_for(self.limits, counter=self.counter, protocol=shape),
+        )
         self.fixed = fixed_rows(self.family, self.request)
         self.contents, self.run = ContentReader(_nothing), list[Json]()
         self.events: list[tuple[str, Body]] = []

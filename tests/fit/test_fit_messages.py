@@ -280,6 +280,14 @@ class TestSizes:
         assert entry.decision == "shortened"
         assert entry.tokens_before > entry.tokens_after > 0
 
+    def test_tokens_can_be_counted_simply(self) -> None:
+        messages = talk("openai_chat", 20)
+        exact, simple = (
+            fit_messages(messages, model="gpt-4.1", counter=name) for name in ("auto", "simple")
+        )
+        assert exact.messages == simple.messages
+        assert exact.tokens != simple.tokens
+
     def test_own_strategies_and_newest_messages(self) -> None:
         messages = talk("openai_chat", 40)
         none = fit_messages(
