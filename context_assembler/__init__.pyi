@@ -42,7 +42,7 @@ from context_assembler.models import (
 from context_assembler.options import AssembleOptions, AssemblerConfig, DefaultsResolver
 from context_assembler.ports import PromptSection, Skill, ToolChoice, ToolSpec
 from context_assembler.prompt import BootstrapLoader, FolderSkills, SystemPromptBuilder
-from context_assembler.report import CacheForecast, Report, ReportEntry, Violation
+from context_assembler.report import Report, ReportEntry
 from context_assembler.sessions import InMemoryStore, SqliteStore, open_store
 from context_assembler.tokens import TokenCounter
 from context_assembler.tools import McpTools, ToolCollector, tool
@@ -58,7 +58,6 @@ __all__ = [
     "AssemblyError",
     "Base64Source",
     "BootstrapLoader",
-    "CacheForecast",
     "CompactionCheck",
     "CompactionDetector",
     "ConcurrentAppendError",
@@ -99,7 +98,6 @@ __all__ = [
     "UnknownModelError",
     "UnknownSessionError",
     "UrlSource",
-    "Violation",
     "assistant_event",
     "compaction_event",
     "create_context_assembler",

@@ -23,6 +23,7 @@ from context_assembler.memory.records import (
     refuse,
 )
 from context_assembler.memory.score import (
+    UNASKED,
     Candidate,
     Clean,
     Recall,
@@ -622,7 +623,8 @@ class RankedMemories(NamedTuple):
             token_count=tokens,
             source_status=dict(self.states),
             source_notes=dict(self.notes),
-            budget_exceeded=any(cut.values()) or any(why == _NO_ROOM for _, why in left_out),
+            budget_exceeded=any(cut.values())
+            or any(why == _NO_ROOM and not one.reason.startswith(UNASKED) for one, why in left_out),
             explanations=tuple(explained),
             signals=self.recall.signals,
             namespaces=self.recall.namespaces,

@@ -37,6 +37,7 @@ from context_assembler.memory.records import (
     identified,
 )
 from context_assembler.memory.score import (
+    UNASKED,
     Candidate,
     Recall,
     RecallSettings,
@@ -509,7 +510,7 @@ async def add_unasked(
         looks = (deadline.wait_for(sources[name].list_records(**options)) for name in asked)
         told = await asyncio.gather(*looks, return_exceptions=True)
         found = [
-            Candidate(one, place, at, 0.0, scores, (place,), f"nobody asked for it: {why}")
+            Candidate(one, place, at, 0.0, scores, (place,), f"{UNASKED}: {why}")
             for name, listed in zip(asked, told, strict=True)
             if not isinstance(listed, BaseException)
             for at, one in enumerate(map(identified, listed))

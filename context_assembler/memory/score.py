@@ -57,6 +57,7 @@ _MAX_QUERY_RECENCY: Final = 0.1  # more loses what was asked for to what is new
 
 
 # ---- values ----
+UNASKED: Final = "nobody asked for it"  # how the reason of such a candidate begins
 
 
 class SourceAnswer(NamedTuple):
