@@ -2,7 +2,7 @@
 
     python -m benchmarks [--plan quick|default|full|tiny] [--part N] [--earlier PYTHON] [--again]
 
-Runs four parts, each under nine minutes; what a part has measured lies in `.bench-data` and is not
+Runs five parts, each under nine minutes; what a part has measured lies in `.bench-data` and is not
 measured again unless `--again` is given. `--part N` runs one, and prints what is known by then.
 Sessions are laid end to end from those of CONTEXT_ASSEMBLER_CORPUS, or generated without it.
 `--earlier` names a Python that has another release of the package, to be measured beside.
@@ -28,6 +28,7 @@ from benchmarks.targets import write_table
 from benchmarks.worker import LARGE_TOKENS
 
 WORKER: Final = Path(__file__).with_name("worker.py")
+RECALL: Final = WORKER.with_name("recall.py")
 PEERS: Final = ROOT / ".venv-bench" / "bin" / "python"
 PEER_PACKAGES: Final = ("langchain-core", "llmbuffer")
 _TIMEOUT_SECONDS: Final = 500
@@ -45,14 +46,18 @@ class Plan(NamedTuple):
     small: int = 50
     held: int = 5_000
     floor: int = 5_000
+    memories: tuple[int, ...] = (10_000, 100_000)
+    few: tuple[int, ...] = (50, 200)
 
 
-_TINY: Final = Plan(1, 40, (80,), (80,), (40,), many=2, small=40, held=80, floor=80)
+_TINY: Final = Plan(1, 40, (80,), (80,), (40,), many=2, small=40, held=80, floor=80, memories=(80,))
 PLANS: Final = {
     "tiny": _TINY,  # to see that it runs
-    "quick": Plan(rounds=2, cold=(1_000,), steps=(200,), turns=(200,), many=10, held=1_000),
+    "quick": Plan(
+        rounds=2, cold=(1_000,), steps=(200,), turns=(200,), many=10, held=1_000, memories=(10_000,)
+    ),
     "default": Plan(),
-    "full": Plan(rounds=15, many=600),
+    "full": Plan(rounds=15, many=600, memories=(10_000, 100_000, 1_000_000)),
 }
 
 
@@ -101,7 +106,7 @@ class Run:
 
     def part(self, number: int) -> None:
         """Run one part, as far as it is not measured yet."""
-        parts = {1: self._first, 2: self._cold, 3: self._steps, 4: self._many}
+        parts = {1: self._first, 2: self._cold, 3: self._steps, 4: self._many, 5: self._recall}
         for measure, who, given in parts[number]():
             key = f"{measure} {given.get('length', '')} {who}"
             rounds = given.pop("times", 1)
@@ -165,10 +170,22 @@ class Run:
             yield "small", who, {**given, "times": min(3, self.plan.rounds)}
             yield "hundred", who, {**given, "count": max(1, self.plan.many // 10)}
 
+    def _recall(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        given = {"corpus": str(corpus() or "")}
+        for length in self.plan.memories:
+            yield "recall", "ours", {**given, "length": length}
+            yield "recall_vectors", "ours", {**given, "length": length, "vectors": True}
+        for length in self.plan.few:
+            yield "listing", "ours", {**given, "length": length}
+
     def _measure(self, measure: str, who: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Run one measure in a process of its own; what is stored is stored before."""
         python, folder = self.pythons.get(who, str(PEERS)), self.folder
         length = given["length"]
+        if measure in {"recall", "recall_vectors", "listing"}:
+            folder.mkdir(parents=True, exist_ok=True)
+            called = measure.partition("_")[0]
+            return _call(python, called, {**given, "folder": str(folder)}, RECALL)
         if who in self.pythons:
             folder = self._stored(who)
             copies = 100 if measure == "hundred" else 1
@@ -222,8 +239,10 @@ class Run:
         return {"base": str(self.folder), "length": length, "tokens": self._tokens(length)}
 
 
-def _call(python: str, measure: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    command = [python, str(WORKER), measure, json.dumps(given)]
+def _call(
+    python: str, measure: str, given: Mapping[str, Any], worker: Path = WORKER
+) -> dict[str, Any]:
+    command = [python, str(worker), measure, json.dumps(given)]
     # As users run it: where no bytecode is kept, most of an import is compiling the same once more.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     try:
@@ -250,12 +269,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--plan", choices=PLANS, default="default")
-    parser.add_argument("--part", type=int, choices=(1, 2, 3, 4))
+    parser.add_argument("--part", type=int, choices=(1, 2, 3, 4, 5))
     parser.add_argument("--earlier", default=os.environ.get("CONTEXT_ASSEMBLER_EARLIER"))
     parser.add_argument("--again", action="store_true", help="measure what is known once more")
     given = parser.parse_args()
     run = Run(given.plan, earlier=given.earlier, again=given.again)
-    for number in (given.part,) if given.part else (1, 2, 3, 4):
+    for number in (given.part,) if given.part else (1, 2, 3, 4, 5):
         started = time.monotonic()
         run.part(number)
         print(f"part {number}: {time.monotonic() - started:.0f} s", flush=True)

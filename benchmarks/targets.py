@@ -256,6 +256,55 @@ def _hundred(found: _Found) -> Iterator[Row]:
         yield Row(what, "≤ 0.8 ms · p99 ≤ 5 ms", texts["ours"], is_met, texts.get("earlier", ""))
 
 
+def _recall(found: _Found) -> Iterator[Row]:
+    for length in _lengths(found, "recall"):
+        most = 1.0 if length < 50_000 else 0.3 if length < 500_000 else 0.1
+        words: list[float] = []
+        for measure, name in (("recall", "words"), ("recall_vectors", "words and vectors")):
+            for answer in _answers(found, measure, length, "ours")[:1]:
+                ours, plain, waits = answer["ours"], answer["plain"], sorted(answer["once"])
+                middle = median(ours)
+                ratio = middle / median(plain)
+                by_words = middle / median(words) if words else 0.0
+                is_met = by_words <= 2 if words else ratio <= most
+                yield Row(
+                    f"a whole recall of 1,000 tokens, {length:,} memories, {name} ÷ plain FTS5",
+                    "≤ 2 × words" if words else f"≤ {most:g} ×",
+                    f"{ratio:.2f} × ({_three(ours)} ms)"
+                    + (f", {by_words:.2f} × words" if words else ""),
+                    is_met,
+                    peer=f"plain FTS5 {_three(plain)} ms",
+                )
+                last = waits[int(0.99 * len(waits))] / median(answer["waits"])
+                yield Row(
+                    f"… {len(waits)} at once: that were late, slowest ÷ one alone",
+                    f"none, ≤ {len(waits)} ×",
+                    f"{answer['late']}, {last:.0f} ×",
+                    not answer["late"] and last <= len(waits),
+                )
+                if not words:
+                    yield Row(
+                        "… stored in a second, secrets masked · file ÷ plain FTS5",
+                        "≥ 15,000 · ≤ 1.6 ×",
+                        f"{answer['second']:,.0f} · {answer['size']:.2f} ×",
+                        answer["second"] >= 15_000 and answer["size"] <= 1.6,
+                    )
+                words = words or ours
+
+
+def _listing(found: _Found) -> Iterator[Row]:
+    for length in _lengths(found, "listing"):
+        most = 3 if length <= 50 else 8
+        for answer in _answers(found, "listing", length, "ours")[:1]:
+            times = {name: answer[name] for name in ("recent", "important", "balanced")}
+            yield Row(
+                f"a context without a question, {length} memories, {', '.join(times)}",
+                f"≤ {most} ms",
+                ", ".join(f"{median(values):.2f}" for values in times.values()) + " ms",
+                all(median(values) <= most for values in times.values()),
+            )
+
+
 _ROWS: Final[Sequence[Callable[[_Found], Iterator[Row]]]] = (
     _first,
     _cold,
@@ -265,4 +314,6 @@ _ROWS: Final[Sequence[Callable[[_Found], Iterator[Row]]]] = (
     _calls,
     _memory,
     _hundred,
+    _recall,
+    _listing,
 )

@@ -174,8 +174,7 @@ class SqliteFile:
             if not version and not creates:
                 db.close()
                 return None
-            if not version:  # a file with tables stays as it is
-                db.execute("PRAGMA auto_vacuum = FULL")
+            db.execute("PRAGMA auto_vacuum = FULL")  # of a new file; others stay as they are
             if version < len(self.schema.migrations):
                 self._migrate(db)
             db.execute("PRAGMA cache_size = -4000")  # KiB
@@ -232,10 +231,9 @@ class SqliteFile:
             )
             found = db.execute(_VERSION, (store,)).fetchone()
             for step in migrations[found[0] if found else 0 :]:
-                if not isinstance(step, str):
+                if callable(step):
                     step(db)
-                    continue
-                for statement in step.split(";"):
+                for statement in () if callable(step) else step.split(";"):
                     db.execute(statement)
             row = (store, len(migrations))
             db.execute("INSERT OR REPLACE INTO context_assembler_versions VALUES (?, ?)", row)
