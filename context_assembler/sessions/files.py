@@ -174,7 +174,8 @@ class SqliteFile:
             if not version and not creates:
                 db.close()
                 return None
-            db.execute("PRAGMA auto_vacuum = FULL")  # of a new file; others stay as they are
+            if not version:  # it takes a lock, and a file with tables stays as it is
+                db.execute("PRAGMA auto_vacuum = FULL")
             if version < len(self.schema.migrations):
                 self._migrate(db)
             db.execute("PRAGMA cache_size = -4000")  # KiB
