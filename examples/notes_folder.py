@@ -5,6 +5,7 @@ Without a key a local provider stands in, which calls the tool `memory` twice an
 
 import asyncio
 import sys
+import tempfile
 from pathlib import Path
 
 import anthropic
@@ -13,7 +14,7 @@ from context_assembler import ContextAssembler, ToolCall
 from context_assembler.testing import ScriptedReply, stand_in_for_providers
 
 QUESTION = "When do we deploy?"
-NOTES = Path("notes")
+NOTES = Path(tempfile.mkdtemp(prefix="notes-"))
 ASKED = {"command": "search", "query": "deployment day"}
 SCRIPT = [
     ScriptedReply(tool_calls=(ToolCall(call_id="call_1", name="memory", arguments=ASKED),)),
@@ -23,7 +24,6 @@ SCRIPT = [
 
 
 def write(day: str) -> None:
-    NOTES.mkdir(exist_ok=True)
     (NOTES / "guide.md").write_text(f"# Deployment\nThe deployment is on {day}.\n", "utf-8")
 
 
