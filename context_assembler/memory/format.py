@@ -306,7 +306,10 @@ class Packing:
         self._ranks, self._with_facts = dict[_Name, int](), set[_Name]()
         self._reasons: dict[int, str] = {}
         self._headers: set[str] = set()
-        self._harmless: dict[str, str] = {}
+        self._harmless, self._entries = (
+            dict[str, str](),
+            dict[tuple[int, str], tuple[MemoryRecord, str]](),
+        )
 
     def pack(self, ranked: Sequence[Candidate]) -> tuple[list[RecalledMemory], _LeftOut, str, int]:
         """Return what is shown, best first, what is not and why, the Markdown and its tokens."""
@@ -454,7 +457,9 @@ class Packing:
         return heading, _day_of(record.created_at, now=self._recall.now, is_relative=is_relative)
 
     def _entry(self, record: MemoryRecord, text: str) -> str:
-        """Return the lines of an item, showing that text."""
+        """Return the lines of an item, showing that text; made once, to be counted and written."""
+        if (known := self._entries.get((id(record), text))) is not None:
+            return known[1]
         if text not in self._harmless:  # nothing in it may read as a heading, a rule or our tag
             lines = _BREAKS.sub("\n", clean_text(text).strip())
             self._harmless[text] = _HEADING.sub(r"\1\\\2", escape_tag(RECALL_TAG, lines))
@@ -467,6 +472,7 @@ class Packing:
             when = f"{when}, importance {record.importance:.2g}".removeprefix(", ")
         metadata = record.metadata or spec.metadata()
         entry: str = metadata.entry(self._harmless[text], record.author, when)
+        self._entries[id(record), text] = record, entry  # as long as it lives, so does its id
         return entry
 
     def _write(self, items: Sequence[RecalledMemory], *, had_more: bool = False) -> str:

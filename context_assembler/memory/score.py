@@ -509,6 +509,9 @@ def _word_scores(
     The first is a part of the best, where 0 is left out, the second of all words. Half of it is what
     stands next to a record as well. Sources that do not rank by words are not judged by them.
     """
+    hits = seen.hits.values()
+    if not signals.terms and all(hit.bm25 is None is hit.similarity for hit in hits):
+        return dict.fromkeys(seen.hits, 1.0), {}  # listed, not searched
     told = {id(answer.counts): answer.counts for answer in answers if answer.counts}
     untold = [at for at, owner in enumerate(seen.owners) if not answers[owner].counts]
     matches, rarity = match_words(seen.records, signals, speakers, [*told.values()], untold)
