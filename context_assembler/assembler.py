@@ -173,9 +173,8 @@ class _Draft:
             self.key = CacheKey(head.session.id, "", self.agent_id, str(facade.fingerprints))
         recalled = (_memory_section(note.text),) if note.text else ()
         names = self.options.recall_namespaces
-        whose = (
-            {} if names is None else {"recall_namespaces": [*names]}
-        )  # of its calls' tool as well
+        # The tool of memory obeys them as well, also when another process answers its calls.
+        whose = {} if names is None else {"recall_namespaces": [*names]}
         said = models.lifecycle_warnings(self.limits, self.today)
         if said and not self.limits.is_assumed:
             said = [] if self.limits.id in _told else said
@@ -558,8 +557,10 @@ class ContextAssembler:
 
     def functions_of(self, options: Any) -> dict[str, Any]:
         """Return by name what has to be asked for the texts of a call."""
-        given: dict[str, Any] = {"agent": options.system, **(options.notes or {})}
-        given |= {one.name: one.text_of for one in self._sections if one.text_of is not None}
+        given: dict[str, Any] = {one.name: one.text_of for one in self._sections}
+        given |= options.notes or {}
+        if options.system is not None:
+            given["agent"] = options.system
         return {name: one for name, one in given.items() if callable(one)}
 
     @cached_property

@@ -138,8 +138,11 @@ def fit_messages(
     given, specs = [*messages], [*(tools or ())]
     prompt = _plain(system, "system")
     key = limits, max_tokens, prompt, settings, counter, [_plain(one, "tools") for one in specs]
-    fitted = after and after.state.fit(given, key)
-    return fitted or _Fitting(key, specs).fit(given, key) or _never()
+    fitted = after.state.fit(given, key) if after is not None else None
+    if fitted is None:
+        fitted = _Fitting(key, specs).fit(given, key)
+    assert fitted is not None, "a new list continues itself"
+    return fitted
 
 
 def _nothing(*_: object) -> Any:
@@ -148,10 +151,6 @@ def _nothing(*_: object) -> Any:
 
 def _always(_body: Body) -> bool:
     return True
-
-
-def _never() -> FittedMessages:
-    raise AssertionError("a new list continues itself")
 
 
 def _plain(value: Any, name: str) -> Json:
@@ -187,10 +186,8 @@ class _Fitting:
 
     def _begin(self, shape: str) -> None:
         """Forget what was read; the messages are read as this shape."""
-        self.shape, self.family = (
-            shape,
-            family_for(self.limits, counter=self.counter, protocol=shape),
-        )
+        self.shape = shape
+        self.family = family_for(self.limits, counter=self.counter, protocol=shape)
         self.fixed = fixed_rows(self.family, self.request)
         self.contents, self.run = ContentReader(_nothing), list[Json]()
         self.events: list[tuple[str, Body]] = []

@@ -163,6 +163,10 @@ async def test_the_nearest_layer_gives_the_system_prompt_and_a_file_comes_first(
     assert await prompt("s") == "of the application"
     assert await prompt("own") == "of the session"
     assert await prompt("own", system="of the call") == "of the call"
+    section = PromptSection(name="agent", text_of=Told("of a section").plain)
+    both = await Talk(system=Told("of system").plain, prompt_sections=[section]).step()
+    assert both.system_prompt == "of system"
+    assert (await Talk(prompt_sections=[section]).step()).system_prompt == "of a section"
     (tmp_path / "AGENT.md").write_text("of the file")
     file = await Talk(system="of the application", bootstrap=tmp_path).step(system="of the call")
     assert file.system_prompt == "of the file"
