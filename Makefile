@@ -14,9 +14,12 @@ STAGE ?= complete
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# `make integrations FRAMEWORKS=langchain` for one alone; each has an environment of its own.
+FRAMEWORKS ?= $(basename $(notdir $(wildcard tests/integrations/requirements/*.txt)))
+FRAMEWORK_VENVS := .venv-integrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check house docs bench clean
+.PHONY: help setup demo test integrations check house docs bench clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -36,6 +39,16 @@ demo: setup ## Assemble a long sample session and show what was kept, cut, and w
 
 test: setup ## Run all tests
 	$(BIN)/pytest $(PYTEST_OPTIONS)
+
+integrations: $(FRAMEWORKS:%=$(FRAMEWORK_VENVS)/%/.installed) ## Run the agent loops of the frameworks, each in an environment of its own
+	@failed=; for name in $(FRAMEWORKS); do \
+		$(FRAMEWORK_VENVS)/$$name/bin/python -m pytest -qs tests/integrations/test_$$name.py || failed="$$failed $$name"; \
+	done; test -z "$$failed" || { echo "Failed:$$failed"; exit 1; }
+
+$(FRAMEWORK_VENVS)/%/.installed: tests/integrations/requirements/%.txt pyproject.toml
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --editable . --requirement $<
+	@touch $@
 
 house: setup ## Print the package's size by folder next to its budget
 	-@$(BIN)/python scripts/house.py --budgets scripts/budgets.json --stage $(STAGE)
@@ -59,5 +72,5 @@ bench: setup ## Print the table of targets, measured beside other libraries
 	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
 clean: ## Remove .venv and everything that the checks leave behind
-	rm -rf $(VENV) .venv-bench* .bench-data build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(FRAMEWORK_VENVS) .venv-bench* .bench-data build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,46 @@
+"""What the integrations share: `fit_messages()` for the lists of many conversations."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from cachetools import LRUCache
+
+from context_assembler.fit import FittedMessages, fit_messages
+
+_CONVERSATIONS: Final = 32  # that go on cheaply; any other is read again
+
+
+class Fitter:
+    """Fits list after list, each from where it was when it was shorter.
+
+    Args:
+        model: Whose rules and limits hold; by default the one that the framework calls.
+        on_fit: Gets what `fit_messages` returned, with all changes, before each request.
+        settings: Those of `fit_messages`: `max_tokens`, `strategy`, `keep_last_turns` and others.
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        on_fit: Callable[[FittedMessages], object] | None = None,
+        **settings: Any,
+    ) -> None:
+        inspect.signature(fit_messages).bind([], model=model, **settings)
+        self.model, self.on_fit, self.settings = model, on_fit, settings
+        self._last: LRUCache[str, FittedMessages] = LRUCache(_CONVERSATIONS)
+        self._lock = Lock()
+
+    def fit(self, messages: Sequence[Any], *, model: Any = None, **counted: Any) -> FittedMessages:
+        """Return what fits; `model` is the framework's, `counted` its system prompt and tools."""
+        chosen, key = self.model or model, repr([*messages[:2]])
+        with self._lock:
+            before = self._last.get(key)
+        settings = {**self.settings, **counted}
+        fitted = fit_messages(messages, model=chosen, after=before, **settings)
+        with self._lock:
+            self._last[key] = fitted
+        if self.on_fit is not None:
+            self.on_fit(fitted)
+        return fitted
