@@ -44,7 +44,8 @@ def run(name: str, folder: Path) -> str:
 
 def test_every_example_is_run() -> None:
     found = (path.relative_to(FOLDER).with_suffix("") for path in FOLDER.rglob("*.py"))
-    assert sorted(LINES) == sorted(map(str, found))
+    others = "integrations/"  # tests/integrations run them, where the frameworks are
+    assert sorted(LINES) == sorted(n for n in map(str, found) if not n.startswith(others))
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,3 +101,8 @@ def test_a_graph_runs_its_whole_loop() -> None:
     ours = loop.play(partial(graph, fit.pre_model_hook))
     theirs = loop.play(partial(graph, trimming_hook))
     loop.check_beside("LangGraph", ours, theirs, "trim_messages(start_on=human)")
+
+
+def test_its_page_and_example_run(tmp_path: Path) -> None:
+    loop.check_section("LangChain and LangGraph")
+    loop.check_example("langchain_agent", "Page 7 is odd.", tmp_path)
