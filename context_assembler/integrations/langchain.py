@@ -3,9 +3,9 @@
     agent = create_agent(model, tools, middleware=[FitMiddleware(max_tokens=100_000)])
 
 The state keeps the whole history; a request holds what fits. Messages that stay are the objects of
-the state. Of a message that is shortened or repaired all stays but `content` and, of a reply, the
-calls that were left out; one that is added has nothing but its content. Pictures, files and thinking
-stay in messages that stay; what the library does not know is counted as its JSON.
+the state. Of a message that is shortened or repaired all stays but the content and, if calls had to
+be repaired, these and their ids. One that is added has nothing but its content. Pictures, files and
+thinking stay in messages that stay; what the library does not know is counted as its JSON.
 A message that cannot be read is a `TranscriptError` that names it.
 """
 
@@ -17,6 +17,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
+    ToolMessage,
     convert_to_messages,
     convert_to_openai_messages,
 )
@@ -119,19 +120,15 @@ def _write(sent: dict[str, Any], own: BaseMessage | None, read: dict[str, Any]) 
     [new] = convert_to_messages([sent])
     if own is None or own.type != new.type:
         return new
-    content = own.content if sent.get("content") == read.get("content") else new.content
-    if not isinstance(own, AIMessage):
-        return own.model_copy(update={"content": content})
-    ids = {call["id"] for call in sent.get("tool_calls") or ()}
-    if isinstance(content, list):
-        content = [one for one in content if _id_of_call(one) in (None, *ids)]
-    kept: dict[str, Any] = {"content": content}
-    for name in ("tool_calls", "invalid_tool_calls"):
-        kept[name] = [call for call in getattr(own, name) if call["id"] in ids]
-    raw = {k: held for k, held in own.additional_kwargs.items() if k != "tool_calls"}
-    return own.model_copy(update={**kept, "additional_kwargs": raw})
-
-
-def _id_of_call(piece: Any) -> Any:
-    is_call = isinstance(piece, dict) and piece.get("type") in _CALLS
-    return piece.get("call_id", piece.get("id")) if is_call else None
+    kept: dict[str, Any] = {"content": new.content}
+    if sent.get("content") == read.get("content"):
+        kept["content"] = own.content
+    if isinstance(new, ToolMessage):
+        kept["tool_call_id"] = new.tool_call_id
+    if isinstance(new, AIMessage) and sent.get("tool_calls") != read.get("tool_calls"):
+        if isinstance(pieces := kept["content"], list):
+            kept["content"] = [p for p in pieces if isinstance(p, str) or p["type"] not in _CALLS]
+        raw = {k: held for k, held in own.additional_kwargs.items() if k != "tool_calls"}
+        kept |= {"tool_calls": new.tool_calls, "invalid_tool_calls": new.invalid_tool_calls}
+        kept |= {"additional_kwargs": raw}
+    return own.model_copy(update=kept)
