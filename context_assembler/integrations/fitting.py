@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from cachetools import LRUCache
 
+from context_assembler.errors import MissingModelError
 from context_assembler.fit import FittedMessages, fit_messages
 
 _CONVERSATIONS: Final = 32  # that go on cheaply; any other is read again
@@ -35,6 +36,8 @@ class Fitter:
     def fit(self, messages: Sequence[Any], *, model: Any = None, **counted: Any) -> FittedMessages:
         """Return what fits; `model` is the framework's, `counted` its system prompt and tools."""
         chosen, key = self.model or model, repr([*messages[:2]])
+        if not chosen:
+            raise MissingModelError(layers=("integration", "framework"))
         with self._lock:
             before = self._last.get(key)
         settings = {**self.settings, **counted}
