@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar, Unpack, overload
 from weakref import WeakValueDictionary
 
 from context_assembler import errors, events, models
@@ -377,8 +377,8 @@ class _Draft:
                     f"The system prompt is another one than in the last call ({differing}): a new "
                     "epoch begins, and what was sent before is written to the prompt cache again."
                 )
-                rule = "rewrite.system"
-                rewrite = [ReportEntry("note", "system", "kept", reason=reason, rule=rule)]
+                entry = ReportEntry("note", "system", "kept", reason=reason, rule="rewrite.system")
+                rewrite = [entry]
             unreported = before.unreported(files)
         listed = "".join(one.content for one in sent.sections if one.name == "skills")
         if self.shown is not None:
@@ -613,8 +613,17 @@ class ContextAssembler:
 
     # ---- assembling ----
 
+    # The second form takes a plain dict, `**{"model": …}`, whose values have one type.
+    @overload
     async def assemble(
         self, session_id: str, agent_id: str | None = None, **options: Unpack[GivenOptions]
+    ) -> AssembledContext: ...
+    @overload
+    async def assemble(
+        self, session_id: str, agent_id: Any = None, *, __of_a_dict: Any, **options: Any
+    ) -> AssembledContext: ...
+    async def assemble(
+        self, session_id: str, agent_id: str | None = None, **options: Any
     ) -> AssembledContext:
         """Return the next request of the session; store and send nothing.
 
@@ -643,8 +652,16 @@ class ContextAssembler:
 
         return await to_thread(self._assemble, draft, gathered, started)
 
+    @overload
     def assemble_sync(
         self, session_id: str, agent_id: str | None = None, **options: Unpack[GivenOptions]
+    ) -> AssembledContext: ...
+    @overload
+    def assemble_sync(
+        self, session_id: str, agent_id: Any = None, *, __of_a_dict: Any, **options: Any
+    ) -> AssembledContext: ...
+    def assemble_sync(
+        self, session_id: str, agent_id: str | None = None, **options: Any
     ) -> AssembledContext:
         """Return what `assemble` returns; a loop starts only if something has to be awaited."""
         started = time.perf_counter()
@@ -1085,8 +1102,7 @@ class ContextAssembler:
     ) -> "CompactionCheck":
         """Return whether the session should be compacted before its next call."""
         context = await self.assemble(session_id, agent_id, **options)
-        check: CompactionCheck = context.check_compaction(is_explicit=is_explicit)
-        return check
+        return context.check_compaction(is_explicit=is_explicit)
 
     async def explain(
         self, session_id: str, agent_id: str | None = None, **options: Unpack[GivenOptions]

@@ -5,7 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Required,
+    TypeAlias,
+    TypedDict,
+    cast,
+)
 
 from context_assembler.errors import PayloadWarning, brief_repr
 from context_assembler.events import CallRow, SessionEvent
@@ -13,6 +23,13 @@ from context_assembler.ports import Payload, PromptSection, ToolSpec, Turn
 from context_assembler.report import Violations
 
 if TYPE_CHECKING:
+    from anthropic.types import MessageParam, TextBlockParam, ToolUnionParam
+    from google.genai.types import ContentDict, GenerateContentConfigDict
+    from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
+    from openai.types.responses import ResponseInputItemParam
+    from openai.types.responses import ToolParam as ResponsesTool
+
+    from context_assembler.compaction import CompactionCheck
     from context_assembler.models import ModelLimits
     from context_assembler.options import Parameters
     from context_assembler.report import Report
@@ -169,6 +186,45 @@ def input_budget(
     return min(usable, max_context_tokens - (reserve_tokens or 0))
 
 
+# ---- payloads, as the SDKs' type checkers know them ----
+# They name what every payload has, and what a call cannot be given besides. Which parameters are set
+# depends on the options: `to_request` returns all of it as a plain dict.
+
+
+class AnthropicPayload(TypedDict, total=False):
+    """Keyword arguments for `messages.create` and `messages.stream`."""
+
+    model: Required[str]
+    max_tokens: Required[int]
+    messages: Required["list[MessageParam]"]
+    system: "list[TextBlockParam]"
+    tools: "list[ToolUnionParam]"
+
+
+class OpenAIChatPayload(TypedDict, total=False):
+    """Keyword arguments for `chat.completions.create`."""
+
+    model: Required[str]
+    messages: Required["list[ChatCompletionMessageParam]"]
+    tools: "list[ChatCompletionToolUnionParam]"
+
+
+class OpenAIResponsesPayload(TypedDict, total=False):
+    """Keyword arguments for `responses.create`."""
+
+    model: Required[str]
+    input: Required["list[ResponseInputItemParam]"]
+    tools: "list[ResponsesTool]"
+
+
+class GeminiPayload(TypedDict):
+    """Keyword arguments for `models.generate_content` and `generate_content_stream`."""
+
+    model: str
+    contents: "list[ContentDict]"
+    config: "GenerateContentConfigDict"
+
+
 # ---- the context ----
 
 
@@ -199,8 +255,8 @@ class Call(Protocol):
         """Return what became of every piece, and why."""
         ...
 
-    def compaction(self, *, is_explicit: bool = False) -> Any:
-        """Return the `CompactionCheck` of the session as it is."""
+    def compaction(self, *, is_explicit: bool = False) -> "CompactionCheck":
+        """Return whether the session should be compacted as it is."""
         ...
 
     def turns(self) -> list[Turn]:
@@ -281,7 +337,7 @@ class ContextMetadata:
         return self._call.strategy if self.truncated else None
 
     @cached_property
-    def _compaction(self) -> Any:
+    def _compaction(self) -> "CompactionCheck":
         return self._call.compaction()
 
     @property
@@ -361,29 +417,29 @@ class AssembledContext:
         """What was kept, cut and repaired, and why."""
         return self._call.report()
 
-    def check_compaction(self, *, is_explicit: bool = False) -> Any:
-        """Return the `CompactionCheck` of the session that this was made from."""
+    def check_compaction(self, *, is_explicit: bool = False) -> "CompactionCheck":
+        """Return whether the session that this was made from should be compacted."""
         return self._call.compaction(is_explicit=is_explicit)
 
     def sent(self, provider: str | None = None) -> Sent:
         """Return what `record` keeps of the call to a provider, by default the model's own."""
         return self._call.sent(provider or self.provider)
 
-    def to_anthropic(self) -> Payload:
+    def to_anthropic(self) -> AnthropicPayload:
         """Return keyword arguments for `anthropic.Anthropic().messages.create`."""
-        return self.to_request("anthropic")
+        return cast("AnthropicPayload", self.to_request("anthropic"))
 
-    def to_openai_chat(self) -> Payload:
+    def to_openai_chat(self) -> OpenAIChatPayload:
         """Return keyword arguments for `openai.OpenAI().chat.completions.create`."""
-        return self.to_request("openai_chat")
+        return cast("OpenAIChatPayload", self.to_request("openai_chat"))
 
-    def to_openai_responses(self) -> Payload:
+    def to_openai_responses(self) -> OpenAIResponsesPayload:
         """Return keyword arguments for `openai.OpenAI().responses.create`."""
-        return self.to_request("openai_responses")
+        return cast("OpenAIResponsesPayload", self.to_request("openai_responses"))
 
-    def to_gemini(self) -> Payload:
+    def to_gemini(self) -> GeminiPayload:
         """Return keyword arguments for `google.genai.Client().models.generate_content`."""
-        return self.to_request("gemini")
+        return cast("GeminiPayload", self.to_request("gemini"))
 
     def to_request(self, provider: str | None = None) -> Payload:
         """Return keyword arguments for the model's own provider, or the one named.

@@ -56,7 +56,7 @@ from context_assembler.ports import (
 )
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.lent import fresh_json
-from context_assembler.report import Decision, ReportEntry, Violations
+from context_assembler.report import Decision, ReportEntry, Rule, Violations
 from context_assembler.tokens import CounterName, Family, family_for
 from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries, marker_parts
 
@@ -522,7 +522,7 @@ class _Live:
         """Return an event's parts without secrets, and within their caps."""
         is_stored = parts is self.shelf.body(seq)["parts"]
         made: Sequence[JsonObject]
-        said: list[tuple[Decision, str, str]]
+        said: list[tuple[Decision, Rule, str]]
         kept = self._formed.get(seq + 1) if is_stored else None
         if kept is not None:
             made, said = kept
@@ -865,8 +865,8 @@ class _Live:
 
     def _leave_out(self, turn: Turn, rule: str, parts: Iterable[JsonObject]) -> None:
         name = str(turn.get("seq", 0))
-        entry = ReportEntry("message", name, "cleared", rule=f"reasoning.{rule}")
-        self.left += [entry for _ in parts]
+        cleared: Any = f"reasoning.{rule}"
+        self.left += [ReportEntry("message", name, "cleared", rule=cleared) for _ in parts]
 
     def _finished(self, turn: Turn) -> Turn:
         """Leave out reasoning of a reply that was cut off before it led to anything.

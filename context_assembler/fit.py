@@ -555,10 +555,11 @@ class _Fitting:
             for at in range(len(self.given))
             if at not in sent and str(at) not in found
         }
-        rules = [] if cut is None or cut.marker is None else [(f"{cut.strategy}.marker", _MARKER)]
+        marked = cut.strategy if cut is not None and cut.marker is not None else ""
         for number, (at, value) in enumerate(made):
             if at < 0:
-                rule, why = rules.pop() if rules else ("repair.added", _ADDED)
+                rule: Any = f"{marked}.marker" if marked else "repair.added"
+                why, marked = _MARKER if marked else _ADDED, ""
                 size, name = self.family.count_text(str(value)), f"added[{number}]"
                 found[name] = ReportEntry("note", name, "kept", 0, size, why, rule)
         return list(found.values())

@@ -13,7 +13,169 @@ if TYPE_CHECKING:
     from context_assembler.options import Layer, Settled
 
 PieceKind: TypeAlias = Literal["file", "section", "skill", "tool", "memory", "message", "note"]
+# What became of a piece.
+#
+# kept: It is sent as it is.
+# shortened: Some of it is sent.
+# cleared: Reasoning that it held is not sent.
+# dropped: It is not sent.
+# blocked: It may not be sent: a file out of place, a tool that is not permitted.
+# repaired: It is sent, and a part of it is not as it was stored.
 Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocked", "repaired"]
+# The rule behind an entry; empty: nothing was done to the piece.
+#
+# file.ok: The file is part of the prompt.
+# file.missing: There is no such file.
+# file.empty: Nothing is left of it but comments and white space.
+# file.unreadable: It cannot be read.
+# file.blocked: It lies outside of the folder, or it was read before.
+# file.waiting: It was edited; the edit waits for the next rewrite point.
+# file.shortened: It was over its limit.
+# section.budget: It was over a limit of its own, or of what AGENT.md and its kind share.
+# section.cut: The section of skills does not hold all of it.
+# empty: The section has no text.
+# failed: Its function failed, or took too long.
+# inherits: The agent does not inherit it.
+# overridden: A file, the session or the call gives the section.
+# note: It is placed after the history.
+# origin: It is placed after the history, because what others wrote has no authority.
+# system.shorten: It is optional, and the prompt leaves too little for the history.
+# system.drop: As `system.shorten`, and nothing of it fits.
+# system.frozen: What was sent stays until the next rewrite point; the change waits.
+# system.note: It has changed; the new text is a note until the next rewrite point.
+# system.fenced: The API takes no system message in that place, so it is sent as fenced text.
+# rewrite.system: The prompt is not that of the last call, so nothing is read from the cache.
+# rewrite.tools: The tools are declared again, so nothing is read from the cache.
+# active: Its instructions are in the prompt.
+# listed: Its name and description are.
+# filter: `skill_filter` or `skip_skills` leaves it out.
+# hidden: Only people may activate it, and it is not active.
+# broken: It cannot be read.
+# too_many: The folder holds more folders than are searched.
+# skill_budget: The list of skills has no room for all of it.
+# duplicate: Another one has its name: another skill, or the same tool of another source.
+# disabled: `disabled_tools` names it.
+# excluded: The patterns to include and exclude leave it out.
+# permission: No permission pattern allows it.
+# sandbox: It is not marked safe, and sandbox mode is on.
+# name_conflict: Another tool has its name, so it has a new one.
+# schema: Its schema was repaired, or cannot be used.
+# tool.schema: The API cannot take its schema as it is.
+# tool.strict: It is offered without strict mode.
+# tool.native: It exists for another provider alone.
+# tool.count: The API takes no more tools.
+# tool.added: It is sent after the history, so that what was sent before stays.
+# tool.deferred: The model finds it by searching.
+# tool.withdrawn: It cannot be called any more; its definition stays until the next rewrite.
+# memory.recalled: It was recalled.
+# memory.shortened: It was recalled, and shortened.
+# memory.left_out: It was found; the budget or the limit left it out.
+# memory.no_room: Nothing of what was found fits.
+# memory.nothing: Nothing relevant was found.
+# memory.unanswered: Some sources gave no answer.
+# smart.shorten: A large tool result further back was shortened.
+# smart.drop: The history does not fit, and the oldest exchanges go first.
+# smart.marker: It says how many messages are missing.
+# simple.drop: As `smart.drop`.
+# sliding.drop: As `smart.drop`.
+# sliding.window: It is older than the newest turns that the strategy keeps.
+# own.drop: Your function left it out.
+# own.marker: As `smart.marker`.
+# overflow.shorten: What may not be left out does not fit.
+# overflow.clock: The note with the time went first.
+# entry.cap: It is over the limit of one message or result.
+# secrets.masked: A secret was masked.
+# text.tag: A tag that could be taken for one of ours was escaped.
+# repair.added: The provider would refuse the messages without it.
+# repair.arguments: The arguments are not a JSON object; they are sent as written, with an error.
+# repair.blank: Blank text was left out.
+# repair.clean_text: NULs or lone surrogates were cleaned away.
+# repair.empty: It holds nothing that can be sent.
+# repair.first_user: The history began with the assistant.
+# repair.misplaced: Parts that its author cannot write were taken out.
+# repair.missing_result: A call has no result; an error stands in for it.
+# repair.moved_result: Results were moved right after their calls.
+# repair.orphan_result: No call waits for the result.
+# repair.prefill: The model refuses a history that ends with a reply.
+# repair.refused: The provider refused the reply, or would refuse the message as it is.
+# repair.repeated_call: A call stood twice in one message.
+# repair.server_call: A call that a provider runs itself had no result, or a result no call.
+# reply.replaced: It began a reply again that is stored further on.
+# compaction.covers: The summary stands for these events.
+# compaction.twin: The plain text of a provider's own compaction is sent.
+# compaction.sealed: A provider's own compaction cannot be read; what it covers is sent.
+# content.caller: The program that called the tool is not sent.
+# content.fields: The API does not take some of its fields.
+# content.foreign: A block of another provider is sent as text.
+# content.malformed: A block that the provider would refuse is sent as text.
+# content.metadata: What a reply says about itself is not sent back.
+# content.repeated: An item came twice.
+# content.text: The text of a block is sent.
+# content.undeclared: The tool that the block belongs to is not declared.
+# image.scaled: The picture was too large.
+# image.recoded: The picture was in a format that the API does not take.
+# media.bytes: It is too large for a request.
+# media.count: There are too many; the oldest make way.
+# media.crowd: With so many pictures, each must be smaller.
+# media.empty: It is empty.
+# media.locked: It needs a password.
+# media.pages: It has too many pages.
+# media.role: The API does not take it from that author.
+# media.size: It has too many pixels, or too many characters of base64.
+# media.source: The API does not take it from there.
+# media.type: The API does not take that type.
+# media.unsupported: The model does not take that kind.
+# reasoning.account: It came from another account.
+# reasoning.chain: Something before it is not sent.
+# reasoning.empty: Nothing was left of the message without its reasoning.
+# reasoning.model: It came from another model.
+# reasoning.origin: It was imported, so nobody knows what it belongs to.
+# reasoning.prefix: What was sent before it has changed.
+# reasoning.prefix_unknown: Nobody knows what was sent before it.
+# reasoning.protocol: It came over another API.
+# reasoning.provider: It came from another provider.
+# reasoning.unfinished: Its reply was cut off.
+# reasoning.unsigned: It has no signature.
+# reasoning.unsupported: The model does not take it back.
+# parameter.allowed_tools: The API cannot limit a call to some of the tools.
+# parameter.expired: The provider no longer keeps it.
+# parameter.parallel_tool_calls: The API has no switch for it.
+# parameter.temperature: The model does not heed it, or takes another value.
+# parameter.thinking_budget: The calls in flight began without thinking.
+# parameter.thinking_level: The API takes another level for this request.
+# parameter.top_k: The model does not heed it.
+# parameter.top_p: The model does not heed it.
+# note.waits: Only results may come first.
+Rule: TypeAlias = Literal[
+    Literal["file.ok", "file.missing", "file.empty", "file.unreadable", "file.blocked"],
+    Literal["file.waiting", "file.shortened", "section.budget", "section.cut", "empty", "failed"],
+    Literal["inherits", "overridden", "note", "origin", "system.shorten", "system.drop"],
+    Literal["system.frozen", "system.note", "system.fenced", "rewrite.system", "rewrite.tools"],
+    Literal["active", "listed", "filter", "hidden", "broken", "too_many", "skill_budget"],
+    Literal["duplicate", "disabled", "excluded", "permission", "sandbox", "name_conflict"],
+    Literal["schema", "tool.schema", "tool.strict", "tool.native", "tool.count", "tool.added"],
+    Literal["tool.deferred", "tool.withdrawn", "memory.recalled", "memory.shortened"],
+    Literal["memory.left_out", "memory.no_room", "memory.nothing", "memory.unanswered"],
+    Literal["smart.shorten", "smart.drop", "smart.marker", "simple.drop"],
+    Literal["sliding.drop", "sliding.window", "own.drop", "own.marker"],
+    Literal["overflow.shorten", "overflow.clock", "entry.cap", "secrets.masked", "text.tag"],
+    Literal["repair.added", "repair.arguments", "repair.blank", "repair.clean_text"],
+    Literal["repair.empty", "repair.first_user", "repair.misplaced", "repair.missing_result"],
+    Literal["repair.moved_result", "repair.orphan_result", "repair.prefill", "repair.refused"],
+    Literal["repair.repeated_call", "repair.server_call", "reply.replaced", "compaction.covers"],
+    Literal["compaction.twin", "compaction.sealed", "content.caller", "content.fields"],
+    Literal["content.foreign", "content.malformed", "content.metadata", "content.repeated"],
+    Literal["content.text", "content.undeclared", "image.scaled", "image.recoded", "media.bytes"],
+    Literal["media.count", "media.crowd", "media.empty", "media.locked", "media.pages"],
+    Literal["media.role", "media.size", "media.source", "media.type", "media.unsupported"],
+    Literal["reasoning.account", "reasoning.chain", "reasoning.empty", "reasoning.model"],
+    Literal["reasoning.origin", "reasoning.prefix", "reasoning.prefix_unknown"],
+    Literal["reasoning.protocol", "reasoning.provider", "reasoning.unfinished"],
+    Literal["reasoning.unsigned", "reasoning.unsupported", "parameter.allowed_tools"],
+    Literal["parameter.expired", "parameter.parallel_tool_calls", "parameter.temperature"],
+    Literal["parameter.thinking_budget", "parameter.thinking_level", "parameter.top_k"],
+    Literal["parameter.top_p", "note.waits", ""],
+]
 
 OFFERED: Final[frozenset[Decision]] = frozenset({"kept", "shortened", "repaired"})
 """The decisions on a section or tool that the model has in the end."""
@@ -28,9 +190,9 @@ _FILE_REASONS: Final = {
     "waiting": "It is not sent yet.",
 }
 # For want of room: what a setting allows a section is no surprise.
-_CUT_SECTIONS: Final = ("system.shorten", "system.drop", "system.held_short")
+_CUT_SECTIONS: Final = ("system.shorten", "system.drop")
 _CUT_MESSAGES: Final = "overflow.shorten"
-_LOSSES: Final = ("media.", "content.", "compaction.lost", "repair.orphan_result")
+_LOSSES: Final = ("media.", "content.", "repair.orphan_result")
 _RAISE: Final = "Raise max_context_tokens, or choose a model with a larger window"
 _REQUIRE: Final = (
     "make it required ([bootstrap] required, or is_required=True of a section given in code)"
@@ -40,8 +202,8 @@ _REQUIRE: Final = (
 class ReportEntry(NamedTuple):
     """What became of one piece.
 
-    `id` names the piece within its kind (a path, a section's or tool's name, an event id); `rule`
-    is a short stable word for the rule applied, `reason` the sentence for people.
+    `id` names the piece within its kind (a path, a section's or tool's name, an event id); `reason`
+    is the sentence for people. docs/reference/report.md lists the rules.
     """
 
     kind: PieceKind
@@ -50,7 +212,7 @@ class ReportEntry(NamedTuple):
     tokens_before: int = 0
     tokens_after: int = 0
     reason: str = ""
-    rule: str = ""
+    rule: Rule = ""
 
     def __repr__(self) -> str:
         return brief_repr(self)
@@ -324,7 +486,7 @@ def file_entries(
         decision: Decision = "shortened" if is_cut else _FILE_DECISIONS.get(file.state, "dropped")
         # Of one that is sent, whose place it takes.
         reason = "; ".join(file.warnings) or _FILE_REASONS.get(file.state) or file.absence
-        rule = "file.shortened" if is_cut else f"file.{file.state}"
+        rule: Any = "file.shortened" if is_cut else f"file.{file.state}"
         yield ReportEntry("file", file.path, decision, tokens, tokens, reason, rule)
 
 

@@ -1,4 +1,4 @@
-"""Write docs/reference/ from the code: names, options, commands, errors, models, provider rules.
+"""Write docs/reference/ from the code: names, options, commands, errors, models, report, rules.
 
 python scripts/write_reference.py            # write the pages
 python scripts/write_reference.py --check    # fail if one is stale
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import context_assembler
-from context_assembler import AssembledContext, errors
+from context_assembler import AssembledContext, errors, report
 from context_assembler.cli import COMMANDS, EXIT_CODES, load_command
 from context_assembler.context import ContextMetadata
 from context_assembler.models import ModelLimits, ModelRegistry, Price
@@ -228,6 +228,25 @@ def _price(price: Price) -> str:
     return f"{amounts}{since}{above}"
 
 
+# ---- the report ----
+
+REPORT = """`context.report.entries` and `fit_messages(…).changes` say of every piece what became of it: a
+decision, and the rule behind it. Both are `Literal`s in `context_assembler.report`."""
+
+
+def report_page() -> str:
+    blocks = [REPORT]
+    for name in ("Decision", "Rule"):
+        above = (
+            inspect.getsource(report).partition(f"\n{name}: TypeAlias")[0].rpartition("\n#\n")[2]
+        )
+        rows = re.findall(r"(?m)^# ([a-z._]+): (.+)$", above)
+        assert [word for word, _ in rows] == [*filter(None, get_args(getattr(report, name)))], name
+        cells = ((f"`{word}`", text) for word, text in rows)
+        blocks += [f"## {name}s", table(f"{name.lower()} | what it says", cells)]
+    return page("The report", *blocks)
+
+
 # ---- provider rules ----
 
 RULE_FILES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
@@ -329,6 +348,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "command-line.md": commands_page,
     "models.md": models_page,
+    "report.md": report_page,
     "provider-rules.md": rules_page,
 }
 

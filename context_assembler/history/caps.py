@@ -10,7 +10,7 @@ from typing import Final
 from context_assembler.errors import MissingExtraError
 from context_assembler.events import KIND_MASK, PINNED, TOOL_RESULT, UNUSUAL, USER, JsonObject
 from context_assembler.options import TruncationSettings
-from context_assembler.report import Decision
+from context_assembler.report import Decision, Rule
 from context_assembler.texts import shorten_text
 
 _SHORTENED: Final = "Longer than what one entry may take; the whole text stays in the session."
@@ -56,7 +56,7 @@ class Caps:
 
     def fit(
         self, kind: int, parts: Sequence[JsonObject], *, tool_of: Callable[[str], str]
-    ) -> tuple[Sequence[JsonObject], list[tuple[Decision, str, str]]]:
+    ) -> tuple[Sequence[JsonObject], list[tuple[Decision, Rule, str]]]:
         """Return the parts that are sent, the same object if nothing is changed, and what was done.
 
         Args:
@@ -65,7 +65,7 @@ class Caps:
         Raises:
             MissingExtraError: An image is over its cap, and Pillow is not installed.
         """
-        done: list[tuple[Decision, str, str]] = []
+        done: list[tuple[Decision, Rule, str]] = []
         if self._masks:
             from context_assembler.history.secrets import masked_parts
 

@@ -838,7 +838,7 @@ class Timeline:
         return self.rules.accepts_prefill and not is_sealed
 
 
-def _entry(seq: int, decision: Any, rule: str, reason: str) -> ReportEntry:
+def _entry(seq: int, decision: Any, rule: Any, reason: str) -> ReportEntry:
     return ReportEntry("message", str(seq), decision, 0, 0, reason, rule)
 
 

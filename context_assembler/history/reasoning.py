@@ -1,12 +1,12 @@
 """Which signed reasoning may be sent again, and to whom."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.history.repair import clean
 from context_assembler.models import ModelLimits, other_protocols
-from context_assembler.report import ReportEntry
+from context_assembler.report import ReportEntry, Rule
 
 # A request of Chat Completions has no field for the reasoning of earlier turns.
 # https://platform.openai.com/docs/guides/reasoning (read 2026-11-27)
@@ -153,5 +153,6 @@ def sum_up(entries: Iterable[ReportEntry]) -> list[ReportEntry]:
         kind, _, reason = rule.partition(".")
         what = "thinking part(s)" if kind == "reasoning" else "thought signature(s)"
         said = f"{len(ids)} {what}, the last one here, {_REASONS[reason]}."
-        summed.append(ReportEntry("message", ids[-1], "cleared", 0, 0, said, f"reasoning.{reason}"))
+        cleared = cast("Rule", f"reasoning.{reason}")
+        summed.append(ReportEntry("message", ids[-1], "cleared", 0, 0, said, cleared))
     return summed

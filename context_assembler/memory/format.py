@@ -35,7 +35,7 @@ from context_assembler.memory.score import (
 )
 from context_assembler.memory.words import MONTHS, Signals
 from context_assembler.ports import RecalledNote
-from context_assembler.report import ReportEntry
+from context_assembler.report import ReportEntry, Rule
 from context_assembler.texts import CountText, clean_text, escape_tag, fence, whole_end
 
 RECALL_TAG: Final = "recalled-memory"
@@ -739,7 +739,7 @@ def _note_entry(shown: RecalledMemory, count: CountText) -> ReportEntry:
     reason = f"Recalled from {', '.join(shown.found_in)}, score {shown.score:.2f}."
     reason += " Secrets in it are masked." if "[masked: " in text else ""
     reason += " A tag in it was escaped." if escape_tag(RECALL_TAG, text) != text else ""
-    rule = "memory.shortened" if is_cut else "memory.recalled"
+    rule: Rule = "memory.shortened" if is_cut else "memory.recalled"
     decision: Literal["shortened", "kept"] = "shortened" if is_cut else "kept"
     return ReportEntry("memory", shown.record.id, decision, before, after, reason, rule)
 
@@ -748,11 +748,12 @@ def _nothing(context: FormattedContext) -> ReportEntry:
     if context.budget_exceeded:
         return _dropped("Nothing of what was found fits the budget.", "memory.no_room")
     missing, said = missing_sources(context.source_status), nothing_found(context.source_status)
-    rule = "memory.unanswered" if missing else "memory.nothing"
-    return _dropped(f"{said} {missing}".rstrip(), rule)
+    return _dropped(
+        f"{said} {missing}".rstrip(), "memory.unanswered" if missing else "memory.nothing"
+    )
 
 
-def _dropped(reason: str, rule: str, name: str = MEMORY_NOTE) -> ReportEntry:
+def _dropped(reason: str, rule: Rule, name: str = MEMORY_NOTE) -> ReportEntry:
     return ReportEntry("memory", name, "dropped", reason=reason, rule=rule)
 
 

@@ -10,7 +10,7 @@ from context_assembler.events import JsonObject
 from context_assembler.ports import Placement, PromptSection, Skill, ToolSpec
 from context_assembler.prompt.cutting import cut_text, seal_text
 from context_assembler.prompt.files import BootstrapFile, FileState
-from context_assembler.report import Decision, ReportEntry
+from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.texts import CountText, one_line
 
 SEPARATOR: Final = "\n\n---\n\n"
@@ -274,7 +274,8 @@ def _sealed(group: str, section: PromptSection) -> _Candidate:
     The session's own prompt is what the application sent before: it keeps its space.
     """
     content = section.content if group == "session" else section.content.strip()
-    rule, reason = "note", "placed after the history"
+    rule: Rule = "note"
+    reason = "placed after the history"
     if _is_in_system(section):
         content, remarks = seal_text(content)
         rule, reason = "", "; ".join(remarks)
@@ -315,7 +316,7 @@ def _cut(section: PromptSection, most: int, count_text: CountText) -> str:
 
 
 def _entry(
-    section: PromptSection, decision: Decision, reason: str = "", rule: str = ""
+    section: PromptSection, decision: Decision, reason: str = "", rule: Rule = ""
 ) -> ReportEntry:
     return ReportEntry("section", section.name, decision, reason=reason, rule=rule)
 
@@ -370,7 +371,7 @@ def fit_prompt(
         kept |= {at: replace(before, content=text)} if text else {}
         of = f"this optional section of priority {before.priority} is the least important one left"
         reason = f"System prompt and tools leave too little for the history; {of}."
-        rule = "system.shorten" if text else "system.drop"
+        rule: Rule = "system.shorten" if text else "system.drop"
         entry = _entry(before, "shortened" if text else "dropped", reason, rule)
         before_tokens, tokens = count_text(before.content), count_text(text)
         entries[before.name] = entry._replace(tokens_before=before_tokens, tokens_after=tokens)

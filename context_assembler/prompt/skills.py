@@ -23,7 +23,7 @@ from context_assembler.ports import Skill
 from context_assembler.prompt.cutting import seal_text
 from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
-from context_assembler.report import Decision, ReportEntry
+from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
 from context_assembler.tools.sources import LastAnswers
 
@@ -249,7 +249,7 @@ def _joined(listed: Iterable[ListedSkills]) -> ListedSkills:
     return ListedSkills(*(tuple(one for of in each for one in of) for each in columns))
 
 
-def _dropped(name: str, reason: str, rule: str = "broken") -> ReportEntry:
+def _dropped(name: str, reason: str, rule: Rule = "broken") -> ReportEntry:
     return ReportEntry("skill", name, "dropped", reason=reason, rule=rule)
 
 
@@ -409,7 +409,8 @@ def follow_section(
         line, is_active = listed.get(head, ""), skill.name in shown.active
         block = active_block(skill) if is_active else ""
         decision: Decision = "kept"
-        rule, reason = "listed", "listed"
+        rule: Rule = "listed"
+        reason = "listed"
         if line and line != whole:
             decision, rule = "shortened", "skill_budget"
             reason = "its description was cut"

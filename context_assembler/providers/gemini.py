@@ -7,7 +7,7 @@ real requests mix them. Both are read; payloads have the SDK's names.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from context_assembler.context import Request
 from context_assembler.errors import EmptySessionError, ReplyError
@@ -18,7 +18,7 @@ from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList
 from context_assembler.providers.schemas import root_object_schema, target_of, walk_schemas
 from context_assembler.providers.wire import Change, as_list, as_object, as_text, text_part
-from context_assembler.report import ReportEntry
+from context_assembler.report import ReportEntry, Rule
 from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:
@@ -497,10 +497,10 @@ class Wire(wire.GrownWire):
         config = {key: held for key, held in config.items() if held}
         ignores = request.limits.parameters.temperature in ("ignored", "never")
         for name in ("temperature", "top_p", "top_k"):
-            value = getattr(given, name)
+            value, rule = getattr(given, name), cast("Rule", f"parameter.{name}")
             if value is not None and ignores:
                 # https://ai.google.dev/gemini-api/docs/gemini-4 (read 2026-11-27)
-                self.report(name, "The model does not heed it.", f"parameter.{name}")
+                self.report(name, "The model does not heed it.", rule)
             elif value is not None:
                 config[name] = value
         return {"model": request.limits.wire_id, "contents": LentList(contents), "config": config}

@@ -12,10 +12,11 @@ from context_assembler.errors import with_article
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers.wire import Change, as_list, as_object, as_text, text_part
+from context_assembler.report import Rule
 from context_assembler.texts import clean_text
 
 Size: TypeAlias = tuple[int, int]
-Objection: TypeAlias = tuple[str, str]  # the rule, and why in half a sentence
+Objection: TypeAlias = tuple[Rule, str]  # the rule, and why in half a sentence
 
 PDF: Final = "application/pdf"
 WEB_SCHEMES: Final = ("https", "http")
@@ -371,6 +372,7 @@ def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Obje
     if is_locked and not rules.takes_locked_pdfs:
         return "media.locked", f"{rules.api} takes no encrypted PDF"
     chars = rules.max_image_chars if is_image else rules.max_document_chars
+    rule: Any
     for number, most, what, rule in (
         (max(size or (0,)), rules.max_side_px, "pixels", "media.size"),
         (len(encoded), chars, "characters of base64", "media.size"),
@@ -424,7 +426,7 @@ def find_surplus(media: Sequence[JsonObject], rules: MediaRules) -> dict[int, Ob
 
 def make_way(
     messages: list[Any], rules: MediaRules, as_part: Callable[[JsonObject], JsonObject | None]
-) -> tuple[list[Any], list[tuple[str, str]]]:
+) -> tuple[list[Any], list[Objection]]:
     """Return rendered messages whose oldest images and documents make way for lines, and why.
 
     Args:

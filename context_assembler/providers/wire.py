@@ -20,7 +20,7 @@ from context_assembler.events import (
     read_object_text,
 )
 from context_assembler.ports import ToolPlan, ToolSpec, Turn
-from context_assembler.report import Decision, ReportEntry, Violation
+from context_assembler.report import Decision, ReportEntry, Rule, Violation
 from context_assembler.texts import FORGED, REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag, fence
 
 OPENING: Final = "(The conversation starts with the assistant.)"
@@ -323,7 +323,7 @@ class GrownWire:
         if text.strip() and not is_label:
             kept.insert(0, text_part(text))
         why = flaw or "another provider made it"
-        rule = "content.malformed" if owner == self.name else "content.foreign"
+        rule: Rule = "content.malformed" if owner == self.name else "content.foreign"
         did: Decision = "repaired" if kept else "dropped"
         told = "sent as text, with the media in it" if kept else "left out"
         changes.append(Change(did, rule, f"A block {block} is {told}: {why}."))
@@ -374,7 +374,7 @@ class GrownWire:
             raise self.refusal(problem, f"Keep the {most} most telling ones.")
         return list(map(clean_text, given))
 
-    def report(self, name: str, reason: str, rule: str, decision: Decision = "dropped") -> None:
+    def report(self, name: str, reason: str, rule: Rule, decision: Decision = "dropped") -> None:
         """Add an entry about a setting, once."""
         entry = ReportEntry("note", name, decision, reason=reason, rule=rule)
         if entry not in self.entries:
@@ -472,7 +472,7 @@ def is_held_back(tool: ToolSpec) -> bool:
 
 
 def tool_entry(
-    tool: ToolSpec, rule: str, reason: str, decision: Decision = "dropped"
+    tool: ToolSpec, rule: Rule, reason: str, decision: Decision = "dropped"
 ) -> ReportEntry:
     """Return the report entry of a tool that is left out or changed."""
     return ReportEntry("tool", tool.name, decision, reason=reason, rule=rule)
@@ -494,7 +494,7 @@ class Change(NamedTuple):
     """Why a part is not sent as it is, for the report."""
 
     decision: Decision
-    rule: str
+    rule: Rule
     reason: str
 
 

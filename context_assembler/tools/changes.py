@@ -14,7 +14,7 @@ from context_assembler import ports
 from context_assembler.events import compact_json, to_json
 from context_assembler.ports import ToolChange, ToolPlan, ToolSpec
 from context_assembler.providers.wire import is_held_back
-from context_assembler.report import ReportEntry
+from context_assembler.report import ReportEntry, Rule
 from context_assembler.tools.sources import what_is_read
 
 _Names: TypeAlias = Callable[[], Collection[str]]
@@ -222,7 +222,7 @@ def tool_entries(
     added = {tool.name for tool in settled.plan.added}
     made: list[ReportEntry] = []
 
-    def add(tool: ToolSpec, decision: Any, reason: str, rule: str) -> None:
+    def add(tool: ToolSpec, decision: Any, reason: str, rule: Rule) -> None:
         sizes = count_tool(tool), count_tool(loaded[tool.name]) if tool.name in loaded else 0
         made.append(ReportEntry("tool", tool.name, decision, *sizes, reason, rule))
 

@@ -19,7 +19,7 @@ from context_assembler.errors import InvalidToolError, ToolConflictError, did_yo
 from context_assembler.options import AssembleOptions
 from context_assembler.ports import ToolSource, ToolSpec
 from context_assembler.providers.schemas import canonical_schema, refuse_unsayable
-from context_assembler.report import Decision, ReportEntry
+from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.tools.sources import LastAnswers, open_tool_sources, what_is_read
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
@@ -67,7 +67,7 @@ class _Answer(NamedTuple):
         return PRECEDENCE.index(self.kind), self.source, sorted(offer.raw for offer in self.offers)
 
 
-def _objection(spec: ToolSpec, filters: _Filters) -> tuple[Decision, str, str] | None:
+def _objection(spec: ToolSpec, filters: _Filters) -> tuple[Decision, Rule, str] | None:
     """Return decision, rule and reason if the tool may not be offered."""
     include, exclude, permissions, is_sandbox, disabled = filters
     permission = spec.permission or spec.name
@@ -352,7 +352,8 @@ class _Merging:
 
     def _accept(self, name: str, offer: _Offer) -> None:
         """Offer a tool by this name; if that is not its own, say why."""
-        spec, rule, reason = offer.spec, "schema" if offer.repairs else "", "; ".join(offer.repairs)
+        spec, reason = offer.spec, "; ".join(offer.repairs)
+        rule: Rule = "schema" if reason else ""
         is_strict, other = self._offered.on_conflict == "error", self._own_names.get(spec.name)
         if name != offer.spec.name:
             if name in self._disabled:
@@ -369,7 +370,7 @@ class _Merging:
         self._specs[name] = self._own_names[offer.spec.name] = spec
         self._report(name, "repaired" if rule else "kept", rule, reason)
 
-    def _report(self, name: str, decision: Decision, rule: str = "", reason: str = "") -> None:
+    def _report(self, name: str, decision: Decision, rule: Rule = "", reason: str = "") -> None:
         self._entries.append(ReportEntry("tool", name, decision, reason=reason, rule=rule))
 
     def _leave_out(self, problem: InvalidToolError, source: str) -> None:

@@ -15,14 +15,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, compress
 from operator import gt, not_
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from context_assembler import events
 from context_assembler.errors import InvalidParameterError
 from context_assembler.events import ASSISTANT, COMPACTION, KIND_MASK, NOTE, USER, JsonObject
 from context_assembler.options import TruncationSettings
 from context_assembler.ports import HistoryColumns
-from context_assembler.report import Decision, ReportEntry
+from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.truncation import shorten
 from context_assembler.truncation.shorten import Floor, Lines, Piece, Shortened, Shortening
 
@@ -229,13 +229,13 @@ class Cut(NamedTuple):
     window: int
     strategy: str
 
-    def dropped(self) -> Iterator[tuple[int, str, str]]:
+    def dropped(self) -> Iterator[tuple[int, Rule, str]]:
         """Yield the lines that are left out, each with the rule and the reason."""
         at = 0
         for first, end in self.kept:
             for line in range(at, first):
                 rule, reason = _OUTSIDE if line < self.window else _DROPPED
-                yield line, f"{self.strategy}.{rule}", reason
+                yield line, cast("Rule", f"{self.strategy}.{rule}"), reason
             at = end
 
 
@@ -248,6 +248,7 @@ def cut_entries(
         tokens: Of each line, uncut.
         name: Returns the id of a line's event.
     """
+    changes: dict[int, tuple[Rule, str, int]]
     changes = {line: (rule, reason, 0) for line, rule, reason in cut.dropped()}
     changes |= {at: (one.rule, one.reason, one.tokens) for at, one in cut.shortened.items()}
     entries: dict[int, ReportEntry] = {}
@@ -672,7 +673,7 @@ class Plan:
             ]
             if any(part is not old for part, old in zip(parts, whole, strict=True)):
                 tokens = lines.count(history.kinds[line], parts, line)
-                stub = Shortened(parts, tokens, f"{self.name}.shorten", _STUB_REASON)
+                stub = Shortened(parts, tokens, "smart.shorten", _STUB_REASON)
             self.stubs[line] = stub
         return self.stubs[line]
 

@@ -10,6 +10,7 @@ from context_assembler import events
 from context_assembler.errors import ContextOverflowError, with_article
 from context_assembler.events import ASSISTANT, KIND_MASK, PINNED, USER, Json, JsonObject
 from context_assembler.options import OverflowPolicy, TruncationSettings
+from context_assembler.report import Rule
 from context_assembler.texts import shorten_text
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Shortened(NamedTuple):
 
     parts: Sequence[JsonObject]
     tokens: int
-    rule: str = ""
+    rule: Rule = ""
     reason: str = ""
 
 

@@ -45,7 +45,7 @@ ROWS = [
 
 def write_transcript(path: Path, project: Path) -> None:
     """Write a session as Claude Code keeps it."""
-    rows = []
+    rows = list[str]()
     for number, row in enumerate(ROWS):
         about = {
             "uuid": f"u{number}",

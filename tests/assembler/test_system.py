@@ -54,7 +54,7 @@ class Talk:
 
     async def grown(self, **options: Any) -> list[str]:
         """Return the texts that a step adds to the payload, which is otherwise the one before."""
-        sent = (await self.step(cache="off", **options)).to_anthropic()
+        sent = (await self.step(cache="off", **options)).to_request()
         prompt, messages = sent.get("system"), sent["messages"]
         system, old = self.before or (prompt, [])
         assert prompt == system

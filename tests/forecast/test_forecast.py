@@ -25,7 +25,7 @@ from context_assembler.forecast import (
 from context_assembler.models import CacheRule, ModelLimits, Price, ThinkingRule
 from context_assembler.options import Parameters
 from context_assembler.ports import PromptSection, Turn
-from context_assembler.report import CacheForecast, CacheSplit, ReportEntry
+from context_assembler.report import CacheForecast, CacheSplit, ReportEntry, Rule
 
 NOW: Final = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
 TODAY: Final = NOW.date()
@@ -283,14 +283,16 @@ def test_a_call_that_adds_reads_what_the_one_before_sent() -> None:
     assert (next_call.price.usd or 0) < (next_call.price.uncached_usd or 0)
 
 
-def dropped(name: str, rule: str = "smart.drop") -> ReportEntry:
+def dropped(name: str, rule: Rule = "smart.drop") -> ReportEntry:
     return ReportEntry("message", name, "dropped", 9, reason="It does not fit.", rule=rule)
 
 
 MARKER: Turn = {"role": "user", "kind": "marker", "parts": []}
 SUMMARY: Turn = {"role": "user", "kind": "summary", "id": "e9", "parts": []}
 STUB = ReportEntry("message", "e3", "shortened", 9, 5, "A bulky result.", "smart.shorten")
-LOST = ReportEntry("message", "e3", "repaired", reason="A result is missing.", rule="repair.x")
+LOST = ReportEntry(
+    "message", "e3", "repaired", reason="A result is missing.", rule="repair.missing_result"
+)
 CAP = ReportEntry("message", "e3", "shortened", reason="Too long.", rule="entry.cap")
 BREAKS: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     "another model": (

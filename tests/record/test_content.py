@@ -163,7 +163,7 @@ async def test_a_picture_of_a_tool_is_sent_as_a_picture(assembler: ContextAssemb
     await assembler.record("s", reply, context)
     await assembler.add_tool_result("s", "c1", [BLOCK])
 
-    payload = (await assembler.assemble("s", model="claude-opus-5-5")).to_anthropic()
+    payload = (await assembler.assemble("s", model="claude-opus-5-5")).to_request()
 
     [result] = payload["messages"][-1]["content"]
     assert result["content"] == [BLOCK]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,6 +15,7 @@ from context_assembler.report import (
     InputPrice,
     Report,
     ReportEntry,
+    Rule,
     Violation,
     cut_warnings,
     file_entries,
@@ -39,7 +40,7 @@ LEDGER = Ledger(
 
 
 def row(
-    name: str, decision: Decision, before: int = 0, after: int = 0, **words: str
+    name: str, decision: Decision, before: int = 0, after: int = 0, **words: Any
 ) -> ReportEntry:
     return ReportEntry("message", name, decision, before, after, **words)
 
@@ -188,31 +189,31 @@ def test_pieces_have_their_tokens_in_the_ledger() -> None:
     ]
 
 
-def tool(decision: Decision, rule: str, name: str = "search", reason: str = "") -> ReportEntry:
+def tool(decision: Decision, rule: Rule, name: str = "search", reason: str = "") -> ReportEntry:
     return ReportEntry("tool", name, decision, reason=reason, rule=rule)
 
 
 OVERLAYS = {
-    "the piece's own entry": ([tool("kept", "")], tool("repaired", "strict"), ["strict"]),
+    "the piece's own entry": ([tool("kept", "")], tool("repaired", "tool.strict"), ["tool.strict"]),
     "of two of one name the offered one": (
         [tool("blocked", "sandbox"), tool("kept", "")],
-        tool("repaired", "strict"),
-        ["sandbox", "strict"],
+        tool("repaired", "tool.strict"),
+        ["sandbox", "tool.strict"],
     ),
     "of two that are gone the first one": (
         [tool("dropped", "disabled"), tool("dropped", "duplicate")],
-        tool("dropped", "withdrawn"),
-        ["withdrawn", "duplicate"],
+        tool("dropped", "tool.withdrawn"),
+        ["tool.withdrawn", "duplicate"],
     ),
     "not what is not offered, by a repair": (
-        [tool("dropped", "withdrawn")],
-        tool("repaired", "strict"),
-        ["withdrawn"],
+        [tool("dropped", "tool.withdrawn")],
+        tool("repaired", "tool.strict"),
+        ["tool.withdrawn"],
     ),
     "another piece stands at the end": (
         [tool("kept", "")],
-        tool("dropped", "native", "web"),
-        ["", "native"],
+        tool("dropped", "tool.native", "web"),
+        ["", "tool.native"],
     ),
 }
 
@@ -235,7 +236,9 @@ BOTH = {
 def test_what_is_offered_has_both_reasons(
     first: Decision, reason: str, then: Decision, later: str, decision: Decision
 ) -> None:
-    [entry] = overlay([tool(first, "a", reason=reason)], [tool(then, "b", reason=later)])
+    [entry] = overlay(
+        [tool(first, "schema", reason=reason)], [tool(then, "tool.strict", reason=later)]
+    )
 
     assert entry.decision == decision
     assert entry.reason == " ".join(dict.fromkeys(filter(None, (reason, later))))

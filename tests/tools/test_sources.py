@@ -495,7 +495,7 @@ async def test_which_tools_may_call_a_tool_is_sent_to_anthropic_alone() -> None:
     claude = await assembler.assemble("s", model="claude-opus-5-5", max_tokens=100)
     gpt = await assembler.assemble("s", model="gpt-5.5", max_tokens=100)
 
-    assert claude.to_anthropic()["tools"][1]["allowed_callers"] == ["code_execution_20260120"]
+    assert claude.to_request()["tools"][1]["allowed_callers"] == ["code_execution_20260120"]
     assert "allowed_callers" not in str(gpt.to_request()["tools"])
 
 
