@@ -101,6 +101,8 @@ def mask_kinds(text: str) -> tuple[str, list[str]]:
     bare, kinds = clean_text(text), list[str]()
     if not bare.isascii() or re.search(r"[\x1b\x08\\]", bare) is not None:
         bare = re.sub(_INVISIBLE, "", bare)
+    if re.search(_HINT, bare.lower()) is None:
+        return text, []
     glued = re.compile(r"[\w-]+")  # what goes on without a break belongs to the secret
     for _ in range(_MOST_PASSES):
         pieces, at = list[str](), 0
@@ -138,8 +140,6 @@ def _compiled() -> list[tuple[str, list[str], re.Pattern[str]]]:
 
 def _matches(text: str) -> Iterator[_Secret]:
     folded = text.lower()
-    if re.search(_HINT, folded) is None:
-        return
     for kind, words, pattern in _compiled():
         if not words or any(word in folded for word in words):
             for match in pattern.finditer(text):

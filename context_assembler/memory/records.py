@@ -189,8 +189,8 @@ class MemoryRecord:
     @property
     def last_used_at(self) -> datetime | None:
         """When it was made, or touched after that."""
-        moments = filter(None, (self.created_at, self.last_access_at))
-        return max(moments, default=None)
+        made, touched = self.created_at, self.last_access_at
+        return touched if touched and (made is None or touched > made) else made
 
 
 _TOLD: Final = ("id", "kind", "namespace", "session_id", "parent_id", "author")

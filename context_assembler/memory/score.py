@@ -19,6 +19,7 @@ from context_assembler.memory.records import MemoryHit, MemoryRecord, WordCounts
 from context_assembler.memory.words import (
     Signals,
     count_words,
+    cut_words,
     find_dates,
     index_text,
     phrases,
@@ -38,7 +39,6 @@ _FAR_CHARS: Final = 200_000  # looked through for the query's words
 _BESIDE_CHARS: Final = 100  # read before and behind each
 _SATURATION: Final = 1.2  # how slowly a word that is repeated adds less (BM25's k1)
 _LENGTH_SHARE: Final = 0.4  # how much a longer text has to say more (BM25's b)
-_KEPT_TEXTS: Final = 8_192
 _UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
 _NEIGHBOUR_WEIGHTS: Final = {1: 0.2, 2: 0.1}
 _SESSION_WEIGHT: Final = 0.15  # of the best of a session
@@ -221,31 +221,17 @@ RECALL_PRESETS: Final[Mapping[str, RecallSettings]] = {
 # ---- words ----
 
 
-_BAGS: Final[dict[str, tuple[dict[str, int], int]]] = {}
-
-
-def _bags_of(texts: Sequence[str]) -> list[tuple[dict[str, int], int]]:
-    """Return the stems of each text with how often each is there, and how many words it has."""
-    missing = [text for text in dict.fromkeys(texts) if text not in _BAGS]
-    if len(_BAGS) + len(missing) > _KEPT_TEXTS:
-        _BAGS.clear()
-        missing = [*dict.fromkeys(texts)]
-    for text, found in zip(missing, stems([index_text(text) for text in missing]), strict=True):
-        bag = dict[str, int]()
-        for stem in found:
-            bag[stem] = bag.get(stem, 0) + 1
-        _BAGS[text] = bag, len(found)
-    return [_BAGS[text] for text in texts]
-
-
-def _said(record: MemoryRecord) -> str:
+def _said(record: MemoryRecord, roots: Iterable[str]) -> str:
+    """Return what is read of a record; of a long text, behind its beginning, around those words."""
     pieces = [record.text[:READ_CHARS], record.author or ""]
+    if len(record.text) > READ_CHARS:
+        pieces.append(_far_behind(record.text, roots))
     metadata: Any = record.metadata
     for one in fields(metadata) if metadata is not None else ():
         value = getattr(metadata, one.name)
         told: tuple[Any, ...] = value if is_texts(value) else (value,)
         pieces += [piece[:READ_CHARS] for piece in told if isinstance(piece, str)]
-    return " ".join(pieces)
+    return index_text(" ".join(pieces))
 
 
 def _far_behind(text: str, roots: Iterable[str]) -> str:
@@ -283,17 +269,20 @@ def match_words(
     known_terms = (*signals.terms, *signals.context_terms)
     cut = stems([term.removesuffix("*") for term in known_terms])
     stems_by_term = dict(zip(known_terms, cut, strict=True))
-    bags = _bags_of([_said(record) for record in records])
-    for at, record in enumerate(records):
-        if len(record.text) > READ_CHARS:
-            roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
-            [(far, behind)], (bag, size) = _bags_of([_far_behind(record.text, roots)]), bags[at]
-            bags[at] = {n: bag.get(n, 0) + far.get(n, 0) for n in {**bag, **far}}, size + behind
+    roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
+    pieces_by_text, known_stems = cut_words(_said(record, roots) for record in records)
     terms = [term for term in signals.terms if term not in names] or [*signals.terms]
     parts = [1.0] * len(terms) + [_CONTEXT_PART] * len(signals.context_terms)
     terms += signals.context_terms
-    uses = _uses_of(terms, stems_by_term, signals, (bag for bag, _ in bags))
-    shared = [bag.keys() & uses.keys() for bag, _ in bags]
+    uses = _uses_of(terms, stems_by_term, signals, known_stems.values())
+    is_silent = uses.keys().isdisjoint
+    telling = {piece for piece, found in known_stems.items() if not is_silent(found)}
+    shared = list[dict[str, int]]()  # of each record, how often it has each form
+    for pieces in pieces_by_text:
+        shared.append(bag := {})
+        for piece in filter(telling.__contains__, pieces):
+            for form in filter(uses.__contains__, known_stems[piece]):
+                bag[form] = bag.get(form, 0) + 1
     known = sum(one.records for one in told) + (max(len(untold), _LEAST_RECORDS) if untold else 0)
     counts = [sum(one.by_word.get(term, 0) for one in told) for term in terms]
     for place in untold:
@@ -303,18 +292,22 @@ def match_words(
     seen = Counter(form for forms in shared for form in forms)
     worths = {
         form: [
-            (at, like * (rarity[at] if like == 1 else min(rarity[at], _rarity(count, len(bags)))))
+            (
+                at,
+                like * (rarity[at] if like == 1 else min(rarity[at], _rarity(count, len(records)))),
+            )
             for at, like in uses[form]
         ]
         for form, count in seen.items()
     }
-    usual_size = sum(size for _, size in bags) / max(len(bags), 1) or 1.0
+    sizes = [*map(len, pieces_by_text)]
+    usual_size = sum(sizes) / max(len(sizes), 1) or 1.0
     matches: Matches = []
-    for (bag, size), forms in zip(bags, shared, strict=True):
+    for size, bag in zip(sizes, shared, strict=True):
         best = dict[int, float]()
         length = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * size / usual_size)
-        for form in forms:
-            times = bag[form] * (_SATURATION + 1) / (bag[form] + length)
+        for form, number in bag.items():
+            times = number * (_SATURATION + 1) / (number + length)
             for at, worth in worths[form]:
                 if worth * times > best.get(at, 0.0):
                     best[at] = worth * times
@@ -331,7 +324,7 @@ def _uses_of(
     terms: Sequence[str],
     stems_by_term: Mapping[str, Sequence[str]],
     signals: Signals,
-    bags: Iterable[Iterable[str]],
+    known: Collection[Iterable[str]],
 ) -> dict[str, list[tuple[int, float]]]:
     """Return by stem which words of the query it says, and how well."""
     wanted: list[dict[str, float]] = []
@@ -339,7 +332,7 @@ def _uses_of(
         forms: Iterable[str] = stems_by_term[term]
         if term.endswith("*"):
             begun = tuple(forms)
-            forms = {form for bag in bags for form in bag if form.startswith(begun)}
+            forms = {form for found in known for form in found if form.startswith(begun)}
         wanted.append(dict.fromkeys(forms, 1.0))
     taken = {form for forms in wanted for form in forms}
     near = [(at, w, n) for at, t in enumerate(terms) for w, n in signals.related.get(t, {}).items()]
@@ -423,6 +416,7 @@ class _Seen:
     def __init__(self, answers: Sequence[SourceAnswer]) -> None:
         self.records, self.owners = list[MemoryRecord](), list[int]()
         self.hits, self.links = dict[int, MemoryHit](), list[tuple[int, int, int]]()
+        self.places = list[object]()  # the session, or else the parent, or the record alone
         for owner, answer in enumerate(answers):
             known: dict[str, int] = {}
             for hit in answer.hits:
@@ -435,7 +429,9 @@ class _Seen:
     def _place(self, known: dict[str, int], record: MemoryRecord, owner: int) -> int:
         key = record.key
         if key not in known:
-            known[key] = len(self.records)
+            at = known[key] = len(self.records)
+            place = record.parent_id if record.session_id is None else record.session_id
+            self.places.append(at if place is None else (record.session_id is None, place))
             self.records.append(record)
             self.owners.append(owner)
         return known[key]
@@ -466,15 +462,20 @@ def rank_answers(
         lift = _NEIGHBOUR_WEIGHTS.get(distance, 0.0) * own[start]
         around[end] = around.get(end, 0.0) + lift
     best: dict[object, float] = {}
-    places = [_place_of(record, at) for at, record in enumerate(seen.records)]
-    for at, place in enumerate(places):
-        best[place] = max(best.get(place, 0.0), own.get(at, 0.0))
-    worths: dict[int, float] = {}
-    for at, record in enumerate(seen.records):
-        place = places[at]
-        session = _SESSION_WEIGHT * best[place] + _COVERED_WEIGHT * covered.get(place, 0.0)
-        worth = own.get(at, 0.0) + around.get(at, 0.0) + session
-        worths[at] = worth * _lift_of(record, signals, speakers)
+    for at, worth in own.items():
+        if worth > best.get(place := seen.places[at], 0.0):
+            best[place] = worth
+    sessions = {
+        place: _SESSION_WEIGHT * best.get(place, 0.0) + _COVERED_WEIGHT * covered.get(place, 0.0)
+        for place in {*seen.places}
+    }
+    worths = {
+        at: own.get(at, 0.0) + around.get(at, 0.0) + sessions[place]
+        for at, place in enumerate(seen.places)
+    }
+    if speakers or signals.dates or signals.wants_time or signals.event_types:
+        for at, record in enumerate(seen.records):
+            worths[at] *= _lift_of(record, signals, speakers)
     relevances = _spread(worths)
     floor = recall.settings.floor
     fits = [_is_relevant(answer.hits, signals, floor=floor) for answer in answers]
@@ -531,7 +532,7 @@ def _word_scores(
     words = _spread(worths)
     covered: dict[object, set[int]] = {}
     for at, match in enumerate(matches):
-        covered.setdefault(_place_of(seen.records[at], at), set()).update(match)
+        covered.setdefault(seen.places[at], set()).update(match)
     total = sum(rarity) or 1.0
     parts = {place: sum(rarity[at] for at in terms) / total for place, terms in covered.items()}
     for owner, answer in enumerate(answers):
@@ -554,12 +555,6 @@ def _word_scores(
             elif at not in words:
                 words[at] = _UNSEEN_FACTOR * part * most
     return words, parts
-
-
-def _place_of(record: MemoryRecord, at: int) -> object:
-    """Return the session, or else the parent, that a record belongs to; itself if there is none."""
-    place = record.session_id if record.session_id is not None else record.parent_id
-    return at if place is None else (record.session_id is not None, place)
 
 
 def _spread(values: Mapping[int, float]) -> dict[int, float]:
@@ -594,9 +589,9 @@ def _surprises(values: Mapping[int, float]) -> dict[int, float]:
 
 def _recency_of(record: MemoryRecord, now: datetime, half_life_hours: float) -> float:
     """Return 1 for what was made or used just now or later, half of that after each half-life."""
-    if record.last_used_at is None:
+    if (used := record.last_used_at) is None:
         return 0.0
-    age_hours = (now - record.last_used_at).total_seconds() / 3600
+    age_hours = (now - used).total_seconds() / 3600
     return float(0.5 ** (max(age_hours, 0.0) / half_life_hours))
 
 

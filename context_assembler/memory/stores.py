@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeV
 from context_assembler import errors
 from context_assembler.events import Json, dump_json, is_list, is_object, load_json
 from context_assembler.history.secrets import mask
-from context_assembler.memory.kinds import KINDS, TURN_LIKE, TYPE_FIELDS, MemoryKind
+from context_assembler.memory.kinds import KINDS, TURN_LIKE, TYPE_FIELDS, MemoryKind, check_kind
 from context_assembler.memory.records import (
     MEMORY_FORMAT_VERSION,
     NO_FILTERS,
@@ -106,9 +106,6 @@ class Row(NamedTuple):
     def name(self) -> tuple[str, str]:
         """What no other row has: an id is one of its namespace."""
         return self.namespace, self.id
-
-
-_SAME: Final = Row._fields[1:10]  # as in a `MemoryRecord`
 
 
 class Entry(NamedTuple):
@@ -597,9 +594,16 @@ def _record_of(row: Row, model: tuple[str, int] | None) -> MemoryRecord:
         metadata, extras = None, dict[str, Json]()
         if row.details is not None:
             metadata, extras = decode_details(row.kind, load_json(row.details.encode()))
-        same: dict[str, Any] = dict(zip(_SAME, row[1:10], strict=True))
         return MemoryRecord(
-            **same,
+            text=row.text,
+            kind=check_kind(row.kind),
+            id=row.id,
+            namespace=row.namespace,
+            session_id=row.session_id,
+            parent_id=row.parent_id,
+            author=row.author,
+            importance=row.importance,
+            access_count=row.access_count,
             created_at=to_moment(row.created_at),
             metadata=metadata,
             extras=extras,

@@ -36,7 +36,7 @@ _HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _MAY_HUMP: Final = re.compile("[A-Z](?<=[A-Za-z0-9][A-Z])")  # quick to find out
 _CAMEL: Final = re.compile("(?<![A-Za-z0-9])[A-Za-z0-9][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _WORD: Final = re.compile(r"[^\W_]+")
-_ASCII_WORD: Final = re.compile("[a-z0-9]+")
+_LETTERS: Final = bytes(at if chr(at).isalnum() else 32 for at in range(128)).ljust(256)
 
 
 def index_text(text: str) -> str:
@@ -101,20 +101,29 @@ def _parts_of_identifiers(text: str) -> list[str]:
 
 # ---- stems ----
 
-_KNOWN: Final[dict[str, tuple[str, ...]]] = {}
+_KNOWN: Final[list[dict[str, tuple[str, ...]]]] = [{}]
 _CUTTERS: Final = local()  # a connection for each thread: to open one takes longer than to cut
 
 
-def stems(texts: Sequence[str]) -> list[list[str]]:
-    """Return the stems of each text, in order, exactly as the index in SQLite cuts them."""
+def cut_words(texts: Iterable[str]) -> tuple[list[list[str]], Mapping[str, tuple[str, ...]]]:
+    """Return the pieces of each text in order, and by piece its stems: of a word it is one.
+
+    The stems are exactly as the index in SQLite cuts them.
+    """
     # No word goes beyond white space, and of ASCII beyond letters and digits.
-    pieces_by_text = [
-        _ASCII_WORD.findall(text.lower()) if text.isascii() else text.split() for text in texts
-    ]
-    if len(_KNOWN) > _MOST_KNOWN:
-        _KNOWN.clear()
-    _KNOWN.update(_cut([*{p for pieces in pieces_by_text for p in pieces}.difference(_KNOWN)]))
-    known = _KNOWN
+    spaced = (t.lower().encode().translate(_LETTERS).decode() if t.isascii() else t for t in texts)
+    pieces = [*map(str.split, spaced)]
+    if len(_KNOWN[0]) > _MOST_KNOWN:
+        _KNOWN[0] = {}  # another thread may still read the old one
+    known, every = _KNOWN[0], set[str]().union(*pieces)
+    if not every <= known.keys():
+        known.update(_cut([*every.difference(known)]))
+    return pieces, dict(zip(every, map(known.__getitem__, every), strict=True))
+
+
+def stems(texts: Iterable[str]) -> list[list[str]]:
+    """Return the stems of each text, in order."""
+    pieces_by_text, known = cut_words(texts)
     return [[stem for piece in pieces for stem in known[piece]] for pieces in pieces_by_text]
 
 
