@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from operator import is_
 from threading import Lock
@@ -16,7 +15,7 @@ from context_assembler import events
 from context_assembler import options as declared
 from context_assembler.context import LedgerRow, Request, input_budget
 from context_assembler.core import fixed_rows, overflow
-from context_assembler.errors import InvalidParameterError, TranscriptError
+from context_assembler.errors import ContextOverflowError, InvalidParameterError, TranscriptError
 from context_assembler.events import Body, Json, JsonObject, is_list, is_object
 from context_assembler.history.lines import SYNTHETIC, Rules, Timeline
 from context_assembler.models import ModelLimits, get_model_limits, protocol_for
@@ -50,6 +49,7 @@ _MARKER: Final = "It says how many messages are missing here."
 _ADDED: Final = "The provider would refuse the messages without it."
 _NOTHING: Final = "It holds nothing that can be sent by itself."
 _REFUSED: Final = "The provider would refuse it as it is: {}."
+_FOREIGN: Final = "It has the shape of {}; the list has that of {}."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -149,10 +149,6 @@ def _nothing(*_: object) -> Any:
     return None
 
 
-def _always(_body: Body) -> bool:
-    return True
-
-
 def _plain(value: Any, name: str) -> Json:
     """Return a copy as JSON; a function stands for itself."""
     return value if callable(value) else bounded(value, Issues(), name, 0)
@@ -186,7 +182,7 @@ class _Fitting:
 
     def _begin(self, shape: str) -> None:
         """Forget what was read; the messages are read as this shape."""
-        self.shape = shape
+        self.shape, self.is_openai = shape, shape.startswith("openai")
         self.family = family_for(self.limits, counter=self.counter, protocol=shape)
         self.fixed = fixed_rows(self.family, self.request)
         self.contents, self.run = ContentReader(_nothing), list[Json]()
@@ -198,14 +194,14 @@ class _Fitting:
 
     def _restart(self) -> None:
         """Forget all lines."""
-        prefills = self.shape.startswith("openai") or bool(self.limits.supports("prefill"))
+        prefills = self.is_openai or bool(self.limits.supports("prefill"))
         rules = Rules(
             body=self._body,
             measure=self._measure,
             seqs_by_id=_nothing,
             objection=_nothing,
-            reads=_always,
-            keeps_thoughts=_always,
+            reads=bool,
+            keeps_thoughts=bool,
             on_refusal="keep",
             provider=self.shape,
             flaw_of=getattr(PROVIDERS[self.shape], "find_flaw", None),
@@ -231,7 +227,7 @@ class _Fitting:
                 shapes = ["gemini"]
             if not shapes:
                 fields = as_object(plain)
-                named = fields.get("role") or fields.get("type") or type(messages[at]).__name__
+                named = fields.get("role", fields.get("type", type(messages[at]).__name__))
                 raise TranscriptError(
                     source=f"messages[{at}]",
                     reason=f"({named!r:.60}) is no message of {', '.join(_KEYS)}",
@@ -251,21 +247,14 @@ class _Fitting:
         if self.has_grown or 0 < self.seen == len(self.timeline.lead):
             self._restart()
 
-    def shape_of(self, at: int) -> str:
-        """Return the shape of a message (-1: of an added one): that of the list, if it has that."""
-        shapes = self.shapes[at] if at >= 0 else []
-        return self.shape if not shapes or self.shape in shapes else shapes[0]
-
     def _read(self, at: int) -> None:
         """Read a message as events; what a model said in a row of items is one reply."""
-        value, shape, spans = self.plain[at], self.shape_of(at), dict[int, tuple[int, int]]()
-        found: list[tuple[str, Body]]
+        value, shapes, spans = self.plain[at], self.shapes[at], dict[int, tuple[int, int]]()
+        shape = self.shape if self.shape in shapes else shapes[0]
         self.spans.append(spans)
         run = self.run if shape == "openai_responses" else []
-        if shape == "gemini":
-            found = [*self.contents.read(value, "")]
-        else:
-            found = PROVIDERS[shape].read_messages([*run, value])
+        is_gemini, read = shape == "gemini", PROVIDERS[shape].read_messages
+        found = [*self.contents.read(value, "")] if is_gemini else read([*run, value])
         is_reply = bool(found) and found[-1][0] == "assistant" and shape == "openai_responses"
         before = 0
         if run and (is_reply and len(found) == 1):
@@ -355,12 +344,17 @@ class _Fitting:
             self._take(messages)
             self._extend()
             lead = [at for seq in self.timeline.lead for at in self.owners[seq - 1]]
-            room = self._room()
-            if self.plan is None or self.plan.room != room:
-                self.plan = Plan(
-                    self.history, self, room_tokens=room, settings=self.settings, stubs=self.stubs
-                )
-            cut = self.plan.cut()
+            try:
+                room = self._room()
+                if self.plan is None or self.plan.room != room:
+                    given: Any = {"settings": self.settings, "stubs": self.stubs}
+                    self.plan = Plan(self.history, self, room_tokens=room, **given)
+                cut = self.plan.cut()
+            except ContextOverflowError as error:  # in the words of this function
+                said = re.sub(r", lower max_tokens| \(permissions, .*?\)", "", error.remedy)
+                error.remedy = said.replace("max_context_tokens", "max_tokens")
+                error.args = (f"{error.problem} {error.remedy}",)
+                raise
             made = (self._whole() if cut is None else None) or self._made(cut, lead)
             tokens = self.history.ends[-1] if cut is None else cut.tokens
             out = [messages[at] if v is None else fresh_json(v) for at, v in made]
@@ -371,33 +365,30 @@ class _Fitting:
 
     def _room(self) -> int:
         """Return what the messages may take that do not stay first."""
-        seqs, bodies = self.timeline.lead, (body for _, body in self.events)
-        sizes = [self._measure(events.SYSTEM, body) for _, body in zip(seqs, bodies, strict=False)]
-        names = (f"messages[{self.owners[seq - 1][0]}]" for seq in seqs)
-        rows = [*self.fixed, *(map(partial(LedgerRow, "system"), names, sizes))]
+        rows = [*self.fixed]
+        for seq in self.timeline.lead:
+            size = self._measure(events.SYSTEM, self._body(seq))
+            rows.append(LedgerRow("system", f"messages[{self.owners[seq - 1][0]}]", size))
         room = self.budget - sum(row.tokens for row in rows)
         if room < 0 or (room == 0 and len(self.history)):
-            error = overflow(
-                rows, self.request.tools, budget_tokens=self.budget, reserve_tokens=self.reserve
-            )
-            error.remedy = (
-                "Raise max_tokens, choose a model with a larger window, or send less of it."
-            )
-            raise error
+            most = {"budget_tokens": self.budget, "reserve_tokens": self.reserve}
+            raise overflow(rows, self.request.tools, **most)
         return room
 
     def _whole(self) -> list[tuple[int, Json]] | None:
         """Return all messages as they are, unless the provider would refuse one."""
         everything: list[tuple[int, Json]] = [(at, None) for at in range(len(self.given))]
-        return None if self._refused(everything, 0) else everything
+        opener = self.events[len(self.timeline.lead) :][:1]
+        is_odd = not self.is_openai and opener and opener[0][0] == "assistant"
+        return None if is_odd or self._refused(everything, 0) else everything
 
     def _made(self, cut: Cut | None, lead: Sequence[int]) -> list[tuple[int, Json]]:
         """Return what is sent: of each message its place, and what stands for it, if anything does."""
-        if (cut.id if cut else 0) != self.cut_id:
-            self.cut_id = cut.id if cut else 0
+        cut_id = cut.id if cut else 0
+        if cut_id != self.cut_id:
+            self.cut_id = cut_id
             self._forget_output()
-        for line in [line for line in self.broken if line >= self.covered]:
-            del self.broken[line]
+        self.broken = {line: why for line, why in self.broken.items() if line < self.covered}
         kept = [(0, len(self.history))] if cut is None else cut.kept
         ranges = [(max(first, self.covered), end) for first, end in kept]
         lines = [line for first, end in ranges for line in range(first, end)]
@@ -434,17 +425,13 @@ class _Fitting:
                 else:
                     pieces.append((at, [line]))
         made: list[tuple[int, tuple[int, Json]]] = []
-        marker = (
-            cut.marker
-            if cut is not None and lines and cut.marker in range(self.covered, lines[-1] + 1)
-            else None
-        )
+        marker = cut.marker if cut is not None else None
         for is_broken, run in groupby(pieces, key=lambda one: one[1][0] in self.broken):
             for group in [[*run]] if is_broken else ([one] for one in run):
                 first = group[0][1][0]
-                if marker is not None and cut is not None and first >= marker:
+                if cut is not None and marker is not None and self.covered <= marker <= first:
                     turn = Turn(role="user", kind="marker", parts=marker_parts(cut.left_out))
-                    made += [(first, (-1, one)) for one in self._wired([turn], self.shape)]
+                    made += ((first, one) for one in self._wired([(-1, turn)]))
                     marker = None
                 made += ((first, one) for one in self._group(cut, group, is_broken=is_broken))
         return made
@@ -453,9 +440,9 @@ class _Fitting:
         self, cut: Cut | None, group: Sequence[tuple[int, list[int]]], *, is_broken: bool
     ) -> list[tuple[int, Json]]:
         """Return what is sent for messages that stand together."""
-        timeline, turns, seen = self.timeline, list[Turn](), set[int]()
+        timeline, turns, seen = self.timeline, list[tuple[int, Turn]](), set[int]()
         at, lines = group[0]
-        shape, is_whole = self.shape_of(at), at >= 0 and not is_broken
+        is_whole = at >= 0 and not is_broken
         for place, held in group:
             spans = self.spans[place] if place >= 0 else {}
             is_whole &= [timeline.seqs[line] for line in held] == [*spans]
@@ -469,52 +456,58 @@ class _Fitting:
                     first, end = spans[seq]
                     parts = parts[first:end]
                     is_whole &= all(map(is_, parts, own[first:end]))
-                elif line in seen or (kind == SYNTHETIC and shape.startswith("openai")):
+                elif line in seen or (kind == SYNTHETIC and self.is_openai):
                     parts = ()  # it went with another message; OpenAI needs no user message first
                 seen.add(line)
                 role: Any = _ROLES.get(kind, "user")
-                if parts and turns and turns[-1]["role"] == role == "tool":
-                    turns[-1]["parts"] += parts
+                if parts and turns and turns[-1][1]["role"] == role == "tool":
+                    turns[-1][1]["parts"] += parts
                 elif parts:
-                    turns.append(Turn(role=role, parts=[*parts], kind="said"))
+                    turns.append((place, Turn(role=role, parts=[*parts], kind="said")))
         if is_whole:
             return [(at, None)]
         number = self.history.exchange_of(lines[0])
         start = self.history.starts[number]
         seed = [Turn(role="user", parts=[text_part(".")])]
-        if turns and turns[0]["role"] == "tool" and start < lines[0]:
+        opens = turns[0][1]["role"] if turns else "user"
+        if opens == "tool" and start < lines[0]:
             seed.append(Turn(role="assistant", parts=[*timeline.parts_at(start)], kind="said"))
-        made = self._wired(turns, shape, seed if turns and turns[0]["role"] != "user" else ())
-        if len(group) == len(made) == 1 and at >= 0 and shape != "gemini" and not is_broken:
-            made = [_like(self.plain[at], made[0])]
-        places = [place for place, _ in group]
-        places += [-1] * (len(made) - len(places))
-        return list(zip(places, made, strict=False))
+        made = self._wired(turns, seed if opens != "user" else ())
+        if len(group) == len(made) == 1 and at >= 0 and self.shape != "gemini" and not is_broken:
+            made = [(at, _like(self.plain[at], made[0][1]))]
+        return made
 
-    def _wired(self, turns: Iterable[Turn], shape: str, seed: Sequence[Turn] = ()) -> list[Json]:
-        """Return turns as the provider's own code writes them, behind those of `seed`."""
-        wire = PROVIDERS[shape].Wire(
-            Request(limits=self.limits, parameters=self.request.parameters)
-        )
+    def _wired(
+        self, turns: Iterable[tuple[int, Turn]], seed: Sequence[Turn] = ()
+    ) -> list[tuple[int, Json]]:
+        """Return turns, with their places, as the provider's own code writes them behind `seed`."""
+        request = Request(limits=self.limits, parameters=self.request.parameters)
+        wire = PROVIDERS[self.shape].Wire(request)
         for turn in seed:
             wire.add(turn)
-        before = len(wire.messages)
-        for turn in turns:
+        first = len(wire.messages)
+        places = [-1] * first
+        for at, turn in turns:
             wire.add(turn)
-        return [*wire.messages[before:]]
+            new = len(wire.messages) - len(places)
+            places += [-1 if at in places else at, *[-1] * new][:new]
+        return list(zip(places, wire.messages, strict=True))[first:]
 
     def _refused(self, made: Sequence[tuple[int, Json]], start: int) -> dict[int, str]:
         """Return which messages the provider would refuse, by their place among these, and why."""
-        if any(self.shape not in shapes for shapes in self.shapes):
-            return {}  # nobody's request
         key = _KEYS[self.shape]
+        refused = {
+            number: _FOREIGN.format(self.shapes[at][0], self.shape)
+            for number, (at, value) in enumerate(made)
+            if value is None and self.shape not in self.shapes[at]
+        }
         sent = [self.plain[at] if value is None else value for at, value in made]
         payload = {"model": self.limits.id, "max_tokens": 1, key: sent}
         found = check_payload(self.shape, payload, limits=self.limits, start=start).refused
-        refused: dict[int, str] = {}
         for one in found:
             if place := re.match(rf"{key}\[(\d+)\]", one.where):
-                refused.setdefault(int(place[1]), f"{one.message} ({one.rule})")
+                why = _REFUSED.format(f"{one.message} ({one.rule})")
+                refused.setdefault(int(place[1]), why)
         return refused
 
     # ---- what was done ----
@@ -532,7 +525,8 @@ class _Fitting:
                 if at in whole or (known and not is_first):
                     continue
                 decision, before, after = (known or entry)[2], entry[3], entry[4]
-                decision = "shortened" if at in sent and decision == "dropped" else decision
+                if (at in sent) == (decision == "dropped"):
+                    decision = "shortened" if at in sent else "dropped"
                 if known:
                     before, after = before + known.tokens_before, after + known.tokens_after
                 found[str(at)] = (known or entry)._replace(
@@ -543,11 +537,10 @@ class _Fitting:
         for line, cut_off in (cut_entries(cut, timeline.tokens, str) if cut else {}).items():
             add(seqs[line], cut_off)
         for repair in (*timeline.log, *timeline.loose()):
-            add(int(repair.id), repair, is_first=False)
+            if repair.rule not in ("repair.first_user", "repair.prefill"):  # these were added
+                add(int(repair.id), repair, is_first=False)
         for line, why in self.broken.items():
-            told = ReportEntry(
-                "message", "", "repaired", 0, 0, _REFUSED.format(why), "repair.refused"
-            )
+            told = ReportEntry("message", "", "repaired", reason=why, rule="repair.refused")
             add(seqs[line], told, is_first=False)
         lost = ReportEntry("message", "", "dropped", reason=_NOTHING, rule="repair.empty")
         found |= {
@@ -555,12 +548,14 @@ class _Fitting:
             for at in range(len(self.given))
             if at not in sent and str(at) not in found
         }
-        marked = cut.strategy if cut is not None and cut.marker is not None else ""
+        marker = marker_parts(cut.left_out)[0]["text"] if cut is not None else ""
         for number, (at, value) in enumerate(made):
             if at < 0:
-                rule: Any = f"{marked}.marker" if marked else "repair.added"
-                why, marked = _MARKER if marked else _ADDED, ""
-                size, name = self.family.count_text(str(value)), f"added[{number}]"
+                rule: Any = "repair.added"
+                why, text = _ADDED, str(value)
+                if cut is not None and cut.marker is not None and marker in text:
+                    rule, why = f"{cut.strategy}.marker", _MARKER
+                name, size = f"added[{number}]", self.family.count_text(text)
                 found[name] = ReportEntry("note", name, "kept", 0, size, why, rule)
         return list(found.values())
 

@@ -189,7 +189,8 @@ def test_recorded_requests_stay_valid(shape: str, corpus: Path, data: st.DataObj
     messages = data.draw(st.sampled_from(recorded(corpus, shape)))
     model, seen = KEYS[shape][1], copy.deepcopy(messages)
     whole, flaws = fit_messages(messages, model=model), refused(shape, messages)
-    assert flaws or all(map(lambda a, b: a is b, whole.messages, messages))
+    opened = whole.indices[:1] == [None]
+    assert flaws or all(map(lambda a, b: a is b, whole.messages[opened:], messages))
     most = max(1, int(whole.tokens * data.draw(st.floats(0.3, 1))))
     before = None
     for end in range(max(1, len(messages) - 4), len(messages) + 1):
@@ -202,6 +203,18 @@ def test_recorded_requests_stay_valid(shape: str, corpus: Path, data: st.DataObj
         assert flaws or not refused(shape, fitted.messages)
         before = fitted
     assert messages == seen
+
+
+ACCEPTED_CALLS = ("881ceb93", "b7a8c408", "c53edb25")  # behind reasoning with an id, without one
+
+
+def test_reasoning_with_an_id_stays_before_a_call_without_one(corpus: Path) -> None:
+    text = (corpus / "requests" / "accepted_openai_responses.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in text.split("\n") if line[8:16] in ACCEPTED_CALLS]
+    assert len(rows) == len(ACCEPTED_CALLS)
+    for row in rows:
+        items = row["request"]["input"]
+        assert fit_messages(items, model="gpt-5.5").indices == [*range(len(items))]
 
 
 class TestBrokenLists:
@@ -221,6 +234,57 @@ class TestBrokenLists:
         assert not refused("anthropic", fitted.messages)
         assert [entry.id for entry in fitted.changes] == ["0"]
         assert len(lost["content"]) == 2
+
+    def test_reasoning_that_leads_to_nothing_is_left_out_with_that_reason(self) -> None:
+        item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+        hello = user("openai_responses", "Hi")
+        for messages in ([hello, item], [hello, item, hello], [item, hello]):
+            fitted = fit_messages(messages, model="gpt-5.4")
+            entry = next(one for one in fitted.changes if one.kind == "message")
+            assert entry.id == str(messages.index(item))
+            assert entry.decision == "dropped"
+            assert "(R2)" in entry.reason
+            assert messages.index(item) not in fitted.indices
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    @pytest.mark.parametrize("foreign", SHAPES)
+    def test_messages_of_another_shape_are_sent_in_that_of_the_list(
+        self, shape: str, foreign: str
+    ) -> None:
+        messages = [*talk(shape, 8), *step(foreign, 8, "more", as_object=False)]
+        fitted = fit_messages(messages, model=KEYS[shape][1])
+        check(fitted, messages)
+        assert not refused(shape, fitted.messages)
+        assert fitted.indices == [*range(len(messages))]
+        changed = ["17", "18"] if foreign != shape else []
+        assert [entry.id for entry in fitted.changes] == changed
+        short = fit_messages(messages, model=KEYS[shape][1], max_tokens=1_500)
+        check(short, messages)
+        assert not refused(shape, short.messages)
+        assert short.messages[-2:] == fitted.messages[-2:]
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_a_list_that_begins_with_the_model_is_opened_if_the_provider_wants_that(
+        self, shape: str
+    ) -> None:
+        said: dict[str, Any] = {"role": "assistant", "content": "Hello."}
+        if shape == "gemini":
+            said = {"role": "model", "parts": [{"text": "Hello."}]}
+        messages, before = [said, user(shape, "Hi."), said, user(shape, "And?")], None
+        for end in (2, 4):
+            fitted = fit_messages(messages[:end], model=KEYS[shape][1], after=before)
+            added = [entry.id for entry in fitted.changes]
+            assert added == ([] if shape.startswith("openai") else ["added[0]"])
+            assert fitted.messages[len(added) :] == messages[:end]
+            assert before is None or fitted.messages[: len(before.messages)] == before.messages
+            before = fitted
+
+    def test_what_was_added_is_named(self) -> None:
+        said = {"role": "assistant", "content": "Hello."}
+        messages = [said, *talk("anthropic", 40)]
+        fitted = fit_messages(messages, model="claude-sonnet-4-6", max_tokens=3_000)
+        rules = [entry.rule for entry in fitted.changes if entry.kind == "note"]
+        assert rules == ["repair.added", "smart.marker"]
 
     @pytest.mark.parametrize("odd", [{"role": "bot", "content": "?"}, {"type": "x"}, 3, None])
     def test_what_cannot_be_read_is_named(self, odd: Any) -> None:
@@ -262,6 +326,8 @@ class TestSizes:
             with pytest.raises(ContextOverflowError) as found:
                 fit_messages(messages, model="gpt-4.1", max_tokens=100)
             assert found.value.budget_tokens <= 100
+            assert "max_tokens" in str(found.value)
+            assert "max_context_tokens" not in str(found.value)
         with pytest.raises(UnknownModelError):
             fit_messages([], model="no-such-model")
 
