@@ -295,6 +295,7 @@ class ContextMetadata:
     Attributes:
         cut_id: A number for how the history is cut; 0: not at all. While it stays the same from
             step to step, each payload is the one before plus new messages.
+        asked_model: The model as the caller wrote it; `model_id` is its row.
         incarnation: Differs from that of an earlier or later session with the same id.
         last_seq: The last event that the context was made from.
         skill_allowed_tools: By active skill, the tools that its author wants approved in advance: a
@@ -304,6 +305,7 @@ class ContextMetadata:
     def __init__(self, call: Call) -> None:
         self._call = call
         self.session_id, self.model_id = call.session_id, call.model_id
+        self.asked_model = call.request.limits.asked_id
         self.agent_id, self.cut_id = call.agent_id, call.cut_id
         self.last_seq, self.incarnation = call.last_seq, call.incarnation
         self.active_skills = call.active_skills

@@ -110,13 +110,22 @@ def play(drive: Drive, script: Sequence[ScriptedReply] = ()) -> Played:
     )
 
 
-def check_beside(name: str, ours: Played, theirs: Played, theirs_name: str) -> None:
-    """Print both loops, and check ours: all steps, no refusal, the task kept, within the budget."""
-    for title, played in ((f"{name} with us", ours), (f"{name} with {theirs_name}", theirs)):
-        *counts, ended = (f"{key} {value}" for key, value in played._asdict().items())
-        print(f"\n{title}:\n  {', '.join(counts)}\n  {ended:.150}", end="")
+def check(name: str, ours: Played) -> None:
+    """Print a loop, and check it: all steps, no refusal, the task kept, within the budget."""
+    show(name, ours)
     assert (ours.requests, ours.refused, ours.without_task, ours.over_budget) == (STEPS, 0, 0, 0)
     assert 0 < ours.rewrites <= STEPS // 3
+
+
+def check_beside(name: str, ours: Played, theirs: Played, theirs_name: str) -> None:
+    """Print both loops, and check ours."""
+    show(f"{name} with {theirs_name}", theirs)
+    check(f"{name} with us", ours)
+
+
+def show(name: str, played: Played) -> None:
+    *counts, ended = (f"{key} {value}" for key, value in played._asdict().items())
+    print(f"\n{name}:\n  {', '.join(counts)}\n  {ended:.150}", end="")
 
 
 def needs(*modules: str) -> None:

@@ -60,11 +60,11 @@ def anthropic_model(server: ProviderServer) -> Any:
     return AnthropicModel("claude-sonnet-4-6", provider=provider, settings=settings)
 
 
-def agent(model: Callable[[ProviderServer], Any], own: Any, server: ProviderServer) -> str:
+async def agent(model: Callable[[ProviderServer], Any], own: Any, server: ProviderServer) -> str:
     made = Agent(
         model(server), instructions=loop.SYSTEM, tools=[loop.read_page], capabilities=[own]
     )
-    told = made.run_sync(loop.TASK, usage_limits=UsageLimits(request_limit=None))
+    told = await made.run(loop.TASK, usage_limits=UsageLimits(request_limit=None))
     return str(told.output)
 
 
