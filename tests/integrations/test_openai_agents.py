@@ -20,6 +20,7 @@ from agents import (
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    Session,
     SQLiteSession,
     function_tool,
 )
@@ -94,6 +95,7 @@ async def test_a_stored_session_holds_what_a_session_of_the_sdk_holds(
 async def test_items_are_taken_back_and_a_session_is_cleared() -> None:
     store = open_store("memory:")
     session = StoredSession("log", store)
+    assert isinstance(session, Session)
     items = [{"role": "user", "content": text} for text in ("one", "two", "three")]
     await session.add_items(items)
 
