@@ -11,7 +11,7 @@ changes. Contents that cannot be read are a `TranscriptError` that names them.
 import warnings
 
 from google.adk.agents.callback_context import CallbackContext
-from google.adk.models import LlmRequest
+from google.adk.models.llm_request import LlmRequest
 from google.genai import types
 
 from context_assembler.events import dump_json

@@ -30,8 +30,7 @@ def show(fitted: FittedMessages) -> None:
 async def main() -> None:
     fit = FitMiddleware(max_tokens=8_000, on_fit=show)
     client = OpenAIChatClient("gpt-5.4")
-    options = {"store": False}
-    agent = Agent(client, tools=[read_page], middleware=[fit], default_options=options)
+    agent = Agent(client, tools=[read_page], middleware=[fit], default_options={"store": False})
     task = "One page of the log is odd. Read page after page, then say which it is."
     reply = await agent.run(task)
     print(reply.text)

@@ -35,7 +35,7 @@ async def main() -> None:
     task = "One page of the log is odd. Read page after page, then say which it is."
     async with InMemoryRunner(agent) as runner:
         for event in await runner.run_debug(task, quiet=True):
-            for part in event.content.parts if event.content else ():
+            for part in (event.content and event.content.parts) or ():
                 if part.text:
                     print(part.text)
 
