@@ -19,7 +19,7 @@ FRAMEWORKS ?= $(basename $(notdir $(wildcard tests/integrations/requirements/*.t
 FRAMEWORK_VENVS := .venv-integrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test integrations check house docs bench clean
+.PHONY: help setup demo test integrations release check house docs bench clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -49,6 +49,9 @@ $(FRAMEWORK_VENVS)/%/.installed: tests/integrations/requirements/%.txt pyproject
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --editable . --requirement $<
 	@touch $@
+
+release: setup ## Install wheel and sdist in empty environments, for every Python on PATH, and run the first page
+	$(BIN)/python scripts/try_release.py
 
 house: setup ## Print the package's size by folder next to its budget
 	-@$(BIN)/python scripts/house.py --budgets scripts/budgets.json --stage $(STAGE)

@@ -1,6 +1,8 @@
 """The names that can be imported from the top, and what their values look like."""
 
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import context_assembler as package
@@ -27,6 +29,19 @@ def test_every_name_is_there_and_documented() -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     assert not hasattr(package, "Nothing")
+
+
+def test_no_name_imports_an_sdk() -> None:
+    script = (
+        "import sys, context_assembler as package\n"
+        "for name in package.__all__: getattr(package, name)\n"
+        "print(sorted({'anthropic', 'openai', 'google.genai', 'mcp', 'numpy'} & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
 
 
 async def test_the_repr_of_any_value_stays_short(tmp_path: Path) -> None:

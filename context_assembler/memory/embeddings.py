@@ -260,7 +260,8 @@ class OpenAICompatibleEmbedder:
         self._options = {"base_url": base_url, "timeout": 60.0, **options}
         if base_url is not None:  # the SDK wants a key, such servers do not
             self._options.setdefault("api_key", "none")
-        self._given, self._own = client, None
+        self._given = client
+        self._own: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def embed(self, texts: Sequence[str], *, purpose: EmbedPurpose = "record") -> Vectors:
@@ -268,7 +269,6 @@ class OpenAICompatibleEmbedder:
 
         Raises:
             EmbeddingError: The endpoint is not reached, refuses, or says something else.
-            MissingExtraError: The `openai` extra is not installed.
         """
         places = [at for at, text in enumerate(texts) if text.strip()]
         prefix = self._prefixes[purpose]
@@ -297,7 +297,8 @@ class OpenAICompatibleEmbedder:
             yield batch
 
     async def _ask(self, batch: Sequence[str]) -> list[Vector]:
-        openai = load_package("openai", "Asking for embeddings", "openai")
+        import openai
+
         client, loop = self._given, asyncio.get_running_loop()
         if client is None:  # connections belong to the running loop
             if self._own is None or self._loop is not loop:
