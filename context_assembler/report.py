@@ -324,6 +324,18 @@ class CacheForecast(NamedTuple):
         total = self.split.total_tokens
         return self.split.read_tokens / total if total else 0.0
 
+    def __str__(self) -> str:
+        read, written, _, uncached, remarks = self.split
+        parts = {
+            "read from the cache": read,
+            "written to the cache": written,
+            "not cached": uncached,
+        }
+        told = ", ".join(f"{count:,} tokens {what}" for what, count in parts.items() if count)
+        usd = "" if self.price.usd is None else f"; the input costs ${self.price.usd:,.4f}"
+        why = [*remarks, self.price.why_unknown, self.broken.reason if self.broken else ""]
+        return " ".join([f"{told}{usd}.", *filter(None, why)])
+
 
 # ---- the report ----
 

@@ -189,7 +189,8 @@ def commands_page() -> str:
 
 def _command_blocks(name: str, command: Any) -> Iterator[str]:
     yield f"## `{name}`"
-    yield inspect.cleandoc(command.help or "").replace("<", "\\<")
+    told, *_ = re.split(r"\n\n[A-Z]+: ", inspect.cleandoc(command.help or ""))
+    yield told.replace("<", "\\<")
     if rows := list(_parameter_rows(command)):
         yield table("argument | meaning", rows)
     for below, inner in sorted(getattr(command, "commands", {}).items()):

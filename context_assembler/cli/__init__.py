@@ -39,7 +39,11 @@ _MODULES: Final = {
     "serve": "serve",
 }
 COMMANDS: Final = {name: module for module, names in _MODULES.items() for name in names.split()}
-_DEFAULTS: Final = {"memory": "stats", "models": "list"}  # what a group does without a command
+_DEFAULTS: Final = {
+    "memory": "stats",
+    "models": "list",
+    "sessions": "list",
+}  # what a group does without a command
 
 
 class Commands(TyperGroup):
@@ -56,16 +60,18 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import a command's module and return the command."""
-    found: Any = get_command(import_module(f"{__name__}.{COMMANDS[name]}").app)
+    home: Any = import_module(f"{__name__}.{COMMANDS[name]}").app
+    home.rich_markup_mode = None  # help is plain lines: boxes leave half of a terminal for it
+    found: Any = get_command(home)
     found.name = name  # a group has none of its own, and a module's only command another
-    is_module = hasattr(found, "commands") and name not in _DEFAULTS
-    return found.commands[name] if is_module else found
+    return getattr(found, "commands", {}).get(name, found)
 
 
 app: Final = typer.Typer(
     cls=Commands,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes:  " + " · ".join(f"{code} {text}" for code, text in EXIT_CODES.items()),
+    epilog="\b\nExit codes:\n" + "\n".join(f"{code:>5} {EXIT_CODES[code]}" for code in EXIT_CODES),
 )
 _Version = Annotated[bool, typer.Option("--version", help="Print the version.")]
 _Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, TextIO, TypeAlias, get_args, get_origin
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -100,7 +101,9 @@ def command(
             one.replace(annotation=_declared(one, helps.get(one.name, ""))) for one in given
         ]
         call.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]  # for Typer
-        call.__annotations__, call.__doc__ = {}, text
+        words = (one.name for one in given if one.kind is not _FLAG)
+        told = [text, *(f"{name.upper()}: {helps[name]}" for name in words)]
+        call.__annotations__, call.__doc__ = {}, "\n\n".join(told)
         app.command(name)(call)
         return run
 
@@ -111,7 +114,7 @@ def _declared(parameter: inspect.Parameter, text: str) -> Any:
     """Return the annotation that makes Typer read a parameter."""
     name, kind = parameter.name, parameter.annotation
     if parameter.kind is not _FLAG:
-        return Annotated[kind, typer.Argument(metavar=name.upper(), help=text, show_default=False)]
+        return Annotated[kind, typer.Argument(metavar=name.upper(), help=text, hidden=True)]
     kinds = [kind] if get_origin(kind) is list else get_args(kind) or (kind,)
     metavar = None if bool in kinds else _METAVARS.get(kinds[0], "TEXT")
     flag = (_FLAGS.get(name) or f"--{name}").replace("_", "-")
@@ -145,7 +148,7 @@ def show(shown: Iterable[RenderableType]) -> None:
         if isinstance(one, str):
             sys.stdout.write(one if isinstance(one, Raw) else f"{printable(one)}\n")
         else:
-            people.print(one, soft_wrap=isinstance(one, Text))
+            people.print(one, soft_wrap=isinstance(one, Text), crop=False)
 
 
 def print_note(sentence: str, label: str = "Note", style: str = "yellow") -> None:
@@ -190,18 +193,32 @@ def readable(value: Any) -> str:
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], *columns: str) -> Table:
-    """Return some fields of objects as a table; numbers stand to the right."""
-    listed = list(rows)
+    """Return some fields of objects as a table; numbers stand to the right.
+
+    Lines break between words. The first column has the names: it is as wide as the longest one, and
+    a word elsewhere is broken if it is longer than half a line.
+    """
+    listed, width = list(rows), console(sys.stdout).width
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    sizes: list[tuple[int, int]] = []  # of each column: its longest word, its longest cell
+    cells: list[list[str | Text]] = []
     for name in columns:
-        is_number = all(isinstance(row.get(name), int | float | None) for row in listed)
-        justify: Any = "right" if is_number else "left"
-        whole = is_number or name == "id"
-        table.add_column(name.replace("_", " "), justify=justify, overflow="fold", no_wrap=whole)
-    for row in listed:
-        values = [row.get(name) for name in columns]
-        cells = [v if isinstance(v, Text) else one_line(readable(v)) for v in values]
-        table.add_row(*cells)
+        values = [row.get(name) for row in listed]
+        cells.append([v if isinstance(v, Text) else one_line(readable(v)) for v in values])
+        texts = [name.replace("_", " "), *map(str, cells[-1])]
+        longest = max(map(cell_len, " ".join(texts).split()))
+        sizes.append((min(longest, width // 2) if sizes else longest, max(map(cell_len, texts))))
+        is_number = all(isinstance(value, int | float | None) for value in values)
+        table.add_column(texts[0], justify="right" if is_number else "left", overflow="fold")
+    widths, gaps = [most for _, most in sizes], 2 * len(columns) - 2
+    for _ in range(sum(widths) + gaps - width):
+        slack = [chars - least for chars, (least, _) in zip(widths, sizes, strict=True)]
+        widths[slack.index(max(slack))] -= max(slack) > 0
+    for column, chars in zip(table.columns, widths, strict=True):
+        column.width = chars
+    table.width = sum(widths) + gaps
+    for row in zip(*cells, strict=True):
+        table.add_row(*row)
     return table
 
 

@@ -25,7 +25,7 @@ from context_assembler.session_start.inject import (
 )
 
 app: Final = typer.Typer(add_completion=False)
-hooks: Final = typer.Typer(help="Put the hook into a client's settings, take it out, show its log.")
+hooks: Final = typer.Typer(help="Put the hook into a client's settings, or take it out.")
 app.add_typer(hooks, name="hook")
 _LOG: Final = "at client source session project route layers tokens characters ms".split()
 _SHOWN: Final = "at client source project route tokens characters ms".split()
@@ -82,7 +82,9 @@ def _log_rows() -> list[Json]:
 
 @cli.command(app, "doctor")
 def doctor(*, project: Path | None = None, client: str = "claude_code") -> Answer:
-    """Run the hook as a client would; show what it prints, how long it takes, and what is wrong.
+    """Run the hook as a client would, and say what is wrong.
+
+    It shows what the hook prints, and how long it takes.
 
     Args:
         project: A folder of the project; by default this one.

@@ -21,7 +21,7 @@ from context_assembler.session_start.inject import state_folder
 from context_assembler.session_start.rendered import forget_rendered
 
 _OUTCOMES: Final = ("added", "replaced", "duplicate")
-app: Final = typer.Typer(help="Keep memories, find them, and measure recall.")
+app: Final = typer.Typer(add_completion=False, help="Keep memories, find them, and measure recall.")
 _SHOWN: Final = (
     "markdown token_count sources_used source_status source_notes budget_exceeded truncated_items"
 ).split()
@@ -84,7 +84,7 @@ async def search(
     max_tokens: int | None = None,
     explain: bool = False,
 ) -> Answer:
-    """Print the memories that fit a query, as a model would see them.
+    """Print the memories that fit a query.
 
     Args:
         query: Any text.
@@ -149,9 +149,9 @@ async def forget(id: list[str], *, memory: Words = None, namespace: Words = None
 async def import_(
     file: Path, *, memory: Words = None, namespace: str = "", partial: bool = False
 ) -> Answer:
-    """Remember the memories of a file or folder: all of them, or none.
+    """Remember the memories of a file or folder.
 
-    It reads JSON Lines as export writes them, mem0's get_all, claude-mem's exports, the graph of
+    All of them, or none. It reads JSON Lines as export writes them, mem0's get_all, claude-mem's exports, the graph of
     the MCP memory server, and Markdown, such as MEMORY.md. What cannot be read is listed.
 
     Args:
@@ -175,7 +175,9 @@ async def import_(
 
 @cli.command(app, "export")
 async def export(file: Path, *, memory: Words = None, namespace: Words = None) -> Answer:
-    """Write the memories of a store to a file; if that fails, the file stays as it was.
+    """Write the memories of a store to a file.
+
+    If that fails, the file stays as it was.
 
     Args:
         file: Where to write JSON Lines; - is stdout.
@@ -192,7 +194,9 @@ async def export(file: Path, *, memory: Words = None, namespace: Words = None) -
 async def fade(
     *, memory: Words = None, half_life_days: float | None = None, dry_run: bool = False
 ) -> Answer:
-    """Forget memories that are worth too little: importance, halved for each half-life without use.
+    """Forget memories that are worth too little.
+
+    Their worth is their importance, halved for each half-life without use.
 
     Args:
         half_life_days: After how many days without use the worth is halved.
@@ -218,7 +222,7 @@ async def fade(
 
 @cli.command(app, "eval")
 async def evaluate(file: Path, *, memory: Words = None, budget: list[int] | None = None) -> Answer:
-    """Measure how much of the evidence that questions need is recalled within a budget.
+    """Measure how much of the evidence for questions is recalled.
 
     Args:
         file: Questions with their evidence, JSON Lines.

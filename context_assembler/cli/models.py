@@ -16,8 +16,8 @@ from context_assembler.events import Json, to_json
 from context_assembler.models import DEFAULT_REGISTRY, ModelLimits
 from context_assembler.options import AssemblerConfig
 
-app: Final = typer.Typer(help="List models, their limits, prices and dates.")
-_COLUMNS: Final = ("id", "provider", "status", "window", "reply", "input", "output", "retires_on")
+app: Final = typer.Typer(add_completion=False, help="List models, their limits, prices and dates.")
+_COLUMNS: Final = ("id", "status", "window K", "reply K", "input", "output", "retires_on")
 
 
 def _today() -> date:
@@ -41,18 +41,20 @@ def list_models(*, provider: str | None = None, feature: list[str] | None = None
             raise UnknownOptionError(name, kind="feature", known=models.KNOWN_FEATURES)
     found = [row for row in DEFAULT_REGISTRY.rows() if provider in (None, row.provider)]
     found = [row for row in found if all(map(row.supports, feature or ()))]
-    value = [_as_json(row) for row in found]
-    prices = [(models.price_at(row, today=_today()) or models.Price())._asdict() for row in found]
-    rows = [
-        {**price, **row, "window": row["window_tokens"], "reply": row["output_tokens"]}
-        for price, row in zip(prices, value, strict=True)
-    ]
-    return Answer(value, [table_of(rows, *_COLUMNS)])
+    rows: list[dict[str, Any]] = []
+    for row in found:
+        if not rows or rows[-1]["provider"] != row.provider:
+            rows.append({"id": Text(row.provider, style="bold"), "provider": row.provider})
+        price = (models.price_at(row, today=_today()) or models.Price())._asdict()
+        window, reply = row.window_tokens / 1000, (row.output_tokens or 0) / 1000
+        sizes = {"window K": round(window), "reply K": round(reply) or None}
+        rows.append({**price, **_as_json(row), **sizes})
+    return Answer([_as_json(row) for row in found], [table_of(rows, *_COLUMNS)])
 
 
 @command(app, "show")
 def show(model: str) -> Answer:
-    """Show every field of one model, and the file that each comes from.
+    """Show every field of one model, and where it comes from.
 
     Args:
         model: The model's id, as any gateway writes it.
@@ -72,7 +74,7 @@ def show(model: str) -> Answer:
 
 @command(app, "check")
 def check(model: list[str] | None = None) -> Answer:
-    """Check the registry, your own files, and the models that you use.
+    """Check the registry and the models that you use.
 
     Without ids: the models that the configuration names, and those of the others that retire soon.
     Exit code: 2 if a row breaks the schema or a model is unknown, 13 if a model in use needs

@@ -21,9 +21,9 @@ app: Final = memory.app
 async def observe(
     files: list[Path] | None = None, *, memory: Words = None, project: Path | None = None
 ) -> Answer:
-    """Remember what sessions of a coding agent did; running it twice adds nothing.
+    """Remember what sessions of a coding agent did.
 
-    Without files it reads the JSON of a hook from stdin (PostToolUse, Stop, SessionEnd). Then an
+    Running it twice adds nothing. Without files it reads the JSON of a hook from stdin (PostToolUse, Stop, SessionEnd). Then an
     error is a note on stderr and the exit code is 0: a hook that fails must not stop its client.
 
     Args:
@@ -49,7 +49,9 @@ async def observe(
 
 @cli.command(app, "index-code")
 async def index_code(folder: Path = Path(), *, memory: Words = None) -> Answer:
-    """Remember the functions that were changed since the last run; running it twice adds nothing.
+    """Remember the functions that were changed since the last run.
+
+    Running it twice adds nothing.
 
     Args:
         folder: A folder of a git repository.
@@ -66,7 +68,9 @@ async def index_code(folder: Path = Path(), *, memory: Words = None) -> Answer:
 async def learn(
     text: str, *, memory: Words = None, project: Path | None = None, confidence: float = 0.8
 ) -> Answer:
-    """Remember a learning of this project; the same text again changes how sure it is.
+    """Remember a learning of this project.
+
+    The same text again changes how sure it is.
 
     Args:
         text: What to remember, in one sentence.

@@ -49,7 +49,6 @@ _OPTIONS: Final = {name: one for name, one in CALL_OPTIONS.items() if name not i
 _LOOKS: Final = "system █ blue tools ▓ magenta overhead = cyan history ▒ green notes # yellow"
 _STYLES: Final = {"kept": "green", "dropped": "red", "blocked": "red", "repaired": "cyan"}
 _BAR_CELLS: Final = 72
-_MOST_ROWS: Final = 16
 Given = dict[str, Any]  # places and call options, by name
 
 
@@ -150,16 +149,11 @@ def _show(context: AssembledContext, provider: cli.Words, *, every: bool) -> Ite
     report, about = context.report, context.metadata
     yield Text(f"Session {about.session_id} for {about.model_id}", style="bold")
     yield from show_ledger(report.ledger)
-    yield ""
-    yield ledger_table(report.ledger)
     yield cli.heading("Kept, shortened, dropped")
     yield entries_table(report.entries, every=every)
     if forecast := report.forecast:
         yield cli.heading("Prompt cache")
-        yield cli.fields_of(
-            {"read share": f"{forecast.read_share:.0%}", **forecast.split._asdict()}
-            | {"broken": forecast.broken and forecast.broken.reason, "usd": forecast.price.usd}
-        )
+        yield Text(str(forecast))
     yield cli.heading("Settings")
     rows = [{**one._asdict(), "value": to_json(one.value)} for one in report.parameters]
     yield cli.table_of(rows, "name", "value", "layer")
@@ -191,9 +185,9 @@ def fit(
     max_tokens: int | None = None,
     truncation_strategy: cli.Words = None,
 ) -> cli.Answer:
-    """Print the messages of a file that fit, as JSON in their own shape.
+    """Print the messages of a file that fit.
 
-    What was left out, shortened or added is in the --json output. A summary goes to stderr.
+    They are JSON, in their own shape. What was left out, shortened or added is in the --json output. A summary goes to stderr.
 
     Args:
         file: JSON with a list of messages, or a request with its system prompt and tools; '-' reads
@@ -284,14 +278,6 @@ def show_ledger(ledger: Ledger) -> Iterator[RenderableType]:
     used = f"{ledger.used_tokens:,} of {ledger.budget_tokens:,} tokens used"
     rest = f"the reply has {ledger.reserve_tokens:,}, the window {ledger.window_tokens:,}"
     yield f"{used}; {rest} ({how} by {ledger.counter})."
-
-
-def ledger_table(ledger: Ledger) -> Table:
-    """Return the largest rows of the ledger."""
-    rows = sorted(ledger.rows, key=lambda row: -row.tokens)[:_MOST_ROWS]
-    share = 100 / max(1, ledger.budget_tokens)
-    named = [{**row._asdict(), "of budget": f"{row.tokens * share:.1f} %"} for row in rows]
-    return cli.table_of(named, "kind", "name", "tokens", "of budget")
 
 
 def entries_table(entries: Sequence[ReportEntry], *, every: bool = False) -> Table:

@@ -36,7 +36,7 @@ def serve(
     state: Words = None,
     demo: bool = False,
 ) -> Answer:
-    """Serve project memory, requests and sessions over HTTP until it is stopped.
+    """Serve memory, requests and sessions over HTTP.
 
     Args:
         host: The address to listen on; any but the loopback needs a token.

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial as bound
 from itertools import pairwise, product, takewhile
 from operator import eq
@@ -17,7 +18,15 @@ from rich.console import RenderableType
 from context_assembler import errors, transcripts
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
-from context_assembler.events import Json, Session, SessionEvent, ToolCall, ToolResult, to_json
+from context_assembler.events import (
+    Json,
+    Session,
+    SessionEvent,
+    SessionHead,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
 from context_assembler.models import get_model_limits
 from context_assembler.options import LAYERS, AssemblerConfig
 from context_assembler.providers.wire import NO_RESULT
@@ -26,6 +35,8 @@ from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript
 
 app: Final = typer.Typer(add_completion=False)
+stored_sessions: Final = typer.Typer(help="List sessions of a store, show one, delete them.")
+app.add_typer(stored_sessions, name="sessions")
 _MOST_ISSUES: Final = 10
 
 
@@ -248,7 +259,9 @@ def _shifted(event: SessionEvent, by: int) -> SessionEvent:
 
 @cli.command(app, "export")
 async def export(session: str, *, sessions: Words = None, format: str = "openai_chat") -> Answer:
-    """Write a session as a transcript to stdout; with --json as the 'text' of an object.
+    """Write a session as a transcript to stdout.
+
+    With --json it is the 'text' of an object.
 
     Args:
         session: The session's id.
@@ -257,17 +270,70 @@ async def export(session: str, *, sessions: Words = None, format: str = "openai_
     return Answer({"session": session, "format": format, "text": text}, [cli.Raw(text)])
 
 
-@cli.command(app, "sessions")
+def _about(head: SessionHead) -> dict[str, Any]:
+    names = ("id", "agent_id", "defaults", "metadata", "created_at")
+    return {name: to_json(getattr(head.session, name)) for name in names} | {
+        "events": head.last_seq
+    }
+
+
+@cli.command(stored_sessions, "list")
 async def list_sessions(*, sessions: Words = None) -> Answer:
     """List the sessions of a store."""
     async with opened_store(sessions) as store:
-        heads = list(await store.list_sessions())
-    names = ("id", "agent_id", "defaults", "metadata", "created_at")
-    value = [
-        {name: to_json(getattr(head.session, name)) for name in names} | {"events": head.last_seq}
-        for head in heads
-    ]
-    return Answer(value, [cli.table_of(value, "id", "agent_id", "events", "created_at")])
+        value = [_about(head) for head in await store.list_sessions()]
+    rows = ({**row, "created": str(row["created_at"] or "")[:10]} for row in value)
+    return Answer(value, [cli.table_of(rows, "id", "agent_id", "events", "created")])
+
+
+@cli.command(stored_sessions, "show")
+async def show(session: str, *, last: int = 10, sessions: Words = None) -> Answer:
+    """Show what a store holds of a session, and its newest events.
+
+    Args:
+        last: How many events.
+    """
+    async with opened_store(sessions) as store:
+        head = await store.head(session)
+        newest = [one async for one in store.load(session, after_seq=max(0, head.last_seq - last))]
+    rows = [{**to_json(one), "text": cli.one_line(one.text, max_chars=200)} for one in newest]
+    shown: list[Any] = [cli.fields_of(_about(head)), "", cli.table_of(rows, "seq", "type", "text")]
+    return Answer({**_about(head), "newest": to_json(newest)}, shown)
+
+
+@cli.command(stored_sessions, "delete")
+async def delete(session: list[str], *, sessions: Words = None) -> Answer:
+    """Delete sessions with all their events."""
+    async with opened_store(sessions) as store:
+        heads = [await store.head(name) for name in session]  # all of them, or none
+        for name in session:
+            await store.delete(name)
+    return Answer([_about(head) for head in heads], [f"{len(heads)} deleted."])
+
+
+@cli.command(stored_sessions, "prune")
+async def prune(*, days: int = 90, dry_run: bool = False, sessions: Words = None) -> Answer:
+    """Delete the sessions that nothing was added to for some days.
+
+    A session whose events carry no time counts from when it was created.
+
+    Args:
+        days: For how many days nothing was added.
+        dry_run: Only list them.
+    """
+    limit, old = datetime.now(tz=UTC) - timedelta(days=days), list[SessionHead]()
+    async with opened_store(sessions) as store:
+        for head in await store.list_sessions():
+            newest = store.load(head.session.id, after_seq=head.last_seq - 1)
+            times = [head.session.created_at, *[one.created_at async for one in newest]]
+            at = max(filter(None, times), default=None)
+            if at is not None and at < limit:
+                old.append(head)
+        for head in () if dry_run else old:
+            await store.delete(head.session.id)
+    value = [_about(head) for head in old]
+    done = "would be deleted" if dry_run else "deleted"
+    return Answer(value, [cli.table_of(value, "id", "events"), f"{len(old)} {done}."])
 
 
 @cli.command(app, "count")

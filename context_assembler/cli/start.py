@@ -112,7 +112,7 @@ def _prompt_of(payload: JsonObject) -> str:
 
 @cli.command(app, "init")
 def init(folder: Path = Path(), *, force: bool = False, samples: bool = False) -> cli.Answer:
-    """Write sample instruction files and a commented settings file.
+    """Write sample instruction files and a settings file.
 
     What exists stays as it is, unless --force is given.
 
@@ -168,9 +168,9 @@ def _toml(value: Json) -> str:
 def lint(
     folder: Path, *, agent: str | None = None, model: str = "gpt-5.5", strict: bool = False
 ) -> cli.Answer:
-    """Check a folder of instruction files as the assembler would read it.
+    """Check a folder of instruction files.
 
-    It shows each file's encoding, size, tokens and imports, what the caps cut, links, copies and
+    They are read as the assembler would read them. It shows each file's encoding, size, tokens and imports, what the caps cut, links, copies and
     secrets, and instruction files that are not read.
     Exit code: 14 if there is an error, or with --strict a warning.
 

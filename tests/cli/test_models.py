@@ -1,8 +1,11 @@
 """`models`: the registry, and whether the models in use are still offered."""
 
+import re
 from pathlib import Path
 
-from tests.cli.conftest import Run
+import pytest
+
+from tests.cli.conftest import SAMPLES, STORE, Run
 
 
 def test_models_alone_lists_them(run: Run) -> None:
@@ -11,6 +14,20 @@ def test_models_alone_lists_them(run: Run) -> None:
     assert "claude-opus-5-5" in shown.out
     assert len(told) > 100
     assert {"id", "provider", "window_tokens", "prices", "warnings"} <= told[0].keys()
+
+
+def test_no_id_is_broken_at_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "0f8a2a52-7a52-4a52-9a1b-b4c6d7e8f901-of-a-customer-with-a-long-name"
+    run("import", str(SAMPLES / "coding_agent.json"), *STORE, "--session", name)
+
+    listed = run("models").out
+    ids = [row["id"] for row in run("models", "--json").json]
+
+    assert all(re.search(rf"(?m)^{re.escape(one)} ", listed) for one in ids)
+    assert all(len(line) <= 80 for line in listed.splitlines())
+    assert name in run("sessions", *STORE).out
+    assert name in run("sessions", "show", name, *STORE).out
 
 
 def test_the_list_is_filtered(run: Run) -> None:

@@ -1,8 +1,10 @@
 """The program as a whole: help, streams, the errors that no command makes."""
 
 import os
+import re
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -16,7 +18,7 @@ def test_the_overview_names_every_command_and_exit_code(run: Run) -> None:
     shown = run().out
 
     assert all(name in shown for name in COMMANDS)
-    assert all(f"{code} " in shown for code in EXIT_CODES)
+    assert all(f"\n  {code:>5} " in shown for code in EXIT_CODES)
     assert run("--version").out.count(".") == 2
 
 
@@ -28,7 +30,27 @@ def test_every_option_of_every_command_is_explained(run: Run, name: str) -> None
         assert one.help
         assert all(option.help for option in one.params if option.name != "help")
         assert hasattr(one, "commands") or "as_json" in {option.name for option in one.params}
-    assert "--help" in run(name, "--help").out
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_is_plain_sentences_within_80_columns(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    below = getattr(load_command(name), "commands", {}) if name else {}
+    pages = [
+        run(*words, "--help").out for words in ([name] if name else [], *([name, b] for b in below))
+    ]
+
+    for shown in pages:
+        lines = shown.splitlines()
+        assert "--help" in shown
+        assert all(len(line) <= 80 for line in lines)
+        assert not re.search(r"<(bool|str|int|path|list)\b|\w\.\.\.$", shown, re.MULTILINE)
+        # A paragraph goes on to the end of its lines: what follows would not have fitted.
+        for line, following in pairwise(lines):
+            if re.match(r"  \w", line) and re.match(r"  \w", following) and "  " not in line[2:]:
+                assert len(line) + 1 + len(following.split()[0]) > 78, (line, following)
 
 
 def test_debug_shows_the_traceback(run: Run) -> None:

@@ -51,7 +51,12 @@ def test_warnings_go_to_stderr(stored: Run) -> None:
 def test_people_see_the_window_what_was_cut_and_why(stored: Run) -> None:
     shown = stored("explain", *WORK, *CLAUDE, *TOOLS, "--max-context-tokens", "24000").out
 
-    for text in ("Session work for claude-opus-5-5", "▒ history", "of 24,000 tokens used"):
+    for text in (
+        "Session work for claude-opus-5-5",
+        "▒ history",
+        "of 24,000 tokens used",
+        " tokens written to the cache",
+    ):
         assert text in shown
     for text in ("The history does not fit", "max_context_tokens", "request", "0 broken"):
         assert text in shown

@@ -1,11 +1,14 @@
 """`import`, `export`, `sessions`, `count`: transcripts into a store and out of it."""
 
 import json
+from asyncio import to_thread
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from context_assembler import Session, open_store, user_event
 from context_assembler.events import Covers
 from context_assembler.testing import event_log
 from context_assembler.transcripts import FORMATS, write_transcript
@@ -148,3 +151,26 @@ def test_what_was_around_a_transcript_stays_with_its_session(run: Run) -> None:
     [listed] = run("sessions", *STORE, "--json").json
 
     assert listed["metadata"]["transcript"] == {"model": "gpt-5.5"}
+
+
+async def test_sessions_are_shown_deleted_and_pruned(run: Run) -> None:
+    now = datetime.now(tz=UTC)
+    async with open_store("sqlite:agent.db") as store:
+        for name, days in (("old", 100), ("older", 200), ("fresh", 1)):
+            at = now - timedelta(days=days)
+            await store.create(Session(id=name, created_at=now - timedelta(days=300)))
+            await store.append(name, [user_event(f"I am {name}.", created_at=at)])
+
+    shown = await to_thread(run, "sessions", "show", "old", *STORE)
+    dry = await to_thread(run, "sessions", "prune", "--dry-run", "--json", *STORE)
+    pruned = await to_thread(run, "sessions", "prune", "--days", "150", "--json", *STORE)
+    unknown = await to_thread(run, "sessions", "delete", "old", "nobody", *STORE)
+    left = await to_thread(run, "sessions", "--json", *STORE)
+    deleted = await to_thread(run, "sessions", "delete", "old", *STORE)
+
+    assert "I am old." in shown.out
+    assert {one["id"] for one in dry.json} == {"old", "older"}
+    assert [one["id"] for one in pruned.json] == ["older"]
+    assert unknown.code == 2
+    assert {one["id"] for one in left.json} == {"old", "fresh"}  # all of them, or none
+    assert deleted.out == "1 deleted.\n"
