@@ -460,7 +460,8 @@ class _Fitting:
                     parts = ()  # it went with another message; OpenAI needs no user message first
                 seen.add(line)
                 role: Any = _ROLES.get(kind, "user")
-                if parts and turns and turns[-1][1]["role"] == role == "tool":
+                is_next = bool(turns) and turns[-1][1]["role"] == role == "tool"
+                if parts and is_next and not (self.is_openai and turns[-1][0] != place):
                     turns[-1][1]["parts"] += parts
                 elif parts:
                     turns.append((place, Turn(role=role, parts=[*parts], kind="said")))

@@ -235,6 +235,20 @@ class TestBrokenLists:
         assert [entry.id for entry in fitted.changes] == ["0"]
         assert len(lost["content"]) == 2
 
+    def test_calls_that_share_an_id_are_told_apart_and_their_results_keep_their_places(
+        self,
+    ) -> None:
+        call = {"id": "same", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        results = [{"role": "tool", "tool_call_id": "same", "content": text} for text in "ab"]
+        reply = {"role": "assistant", "content": None, "tool_calls": [call, call]}
+        fitted = fit_messages([user("openai_chat", "Go."), reply, *results], model="gpt-4.1")
+        ids = [one["id"] for one in fitted.messages[1]["tool_calls"]]
+        assert fitted.indices == [0, 1, 2, 3]
+        assert len({*ids}) == 2
+        told = [(one["tool_call_id"], one["content"]) for one in fitted.messages[2:]]
+        assert told == list(zip(ids, "ab", strict=True))
+        assert [entry.decision for entry in fitted.changes] == ["repaired"] * 3
+
     def test_reasoning_that_leads_to_nothing_is_left_out_with_that_reason(self) -> None:
         item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
         hello = user("openai_responses", "Hi")

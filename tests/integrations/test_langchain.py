@@ -75,6 +75,16 @@ def test_an_agent_runs_its_whole_loop(name: str) -> None:
     loop.check_beside(f"LangChain, {name}", ours, theirs, "trim_messages")
 
 
+def test_an_agent_may_be_asynchronous() -> None:
+    async def run(server: ProviderServer) -> str:
+        fit = FitMiddleware(max_tokens=loop.BUDGET)
+        made = create_agent(openai_model(server), [loop.read_page], middleware=[fit])
+        told = await made.ainvoke({"messages": [("user", loop.TASK)]}, {"recursion_limit": 500})
+        return str(told["messages"][-1].text)
+
+    loop.check("LangChain, asynchronous", loop.play(run))
+
+
 def graph(own: Any, server: ProviderServer) -> str:
     made = create_react_agent(
         openai_model(server), [loop.read_page], prompt=loop.SYSTEM, pre_model_hook=own
