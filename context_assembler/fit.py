@@ -523,7 +523,8 @@ class _Fitting:
             """Say it of the messages of an event; the first of these has the tokens."""
             for at in self.owners[seq - 1] if seq else ():
                 known = found.get(str(at))
-                if at in whole or (known and not is_first):
+                is_still = at in whole and entry.rule != "repair.moved_result"
+                if is_still or (known and not is_first):
                     continue
                 decision, before, after = (known or entry)[2], entry[3], entry[4]
                 if (at in sent) == (decision == "dropped"):

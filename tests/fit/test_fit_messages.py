@@ -235,6 +235,18 @@ class TestBrokenLists:
         assert [entry.id for entry in fitted.changes] == ["0"]
         assert len(lost["content"]) == 2
 
+    def test_a_result_that_comes_late_is_moved_and_listed(self) -> None:
+        asked, (call, result) = (
+            user("openai_chat", "And?"),
+            step("openai_chat", 1, "r", as_object=False),
+        )
+        messages = [user("openai_chat", "Go."), call, asked, result]
+        fitted = fit_messages(messages, model="gpt-4.1")
+        assert fitted.indices == [0, 1, 3, 2]
+        assert fitted.messages[2] is result
+        told = [(entry.id, entry.decision, entry.rule) for entry in fitted.changes]
+        assert told == [("3", "repaired", "repair.moved_result")]
+
     def test_calls_that_share_an_id_are_told_apart_and_their_results_keep_their_places(
         self,
     ) -> None:
