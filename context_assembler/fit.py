@@ -90,6 +90,7 @@ def fit_messages(
     strategy: declared.StrategyName | OwnStrategy = "smart",
     keep_last_messages: int | None = None,
     keep_last_turns: int | None = None,
+    shorten_repeats: bool = False,
     on_overflow: declared.OverflowPolicy = "error",
     counter: CounterName = "auto",
     after: FittedMessages | None = None,
@@ -112,6 +113,8 @@ def fit_messages(
         strategy: `smart`, `simple`, `sliding`, or a function (`OwnStrategy`).
         keep_last_messages: Newest messages that stay, if they fit.
         keep_last_turns: Newest turns that stay, if they fit.
+        shorten_repeats: A cut by `smart` leaves one line of a large tool result if the same call got
+            a newer one.
         on_overflow: `shorten` may shorten the user's last message as well.
         counter: How tokens are counted, as in `TokenCounter`; `simple` is quick and rough.
         after: What was returned for the beginning of this list: only what is new is read then. It
@@ -128,6 +131,7 @@ def fit_messages(
         strategy=strategy,
         keep_last_messages=keep_last_messages,
         keep_last_turns=keep_last_turns,
+        shorten_repeats=shorten_repeats,
         on_overflow=on_overflow,
     )
     if max_tokens is not None and max_tokens < 1:
@@ -189,7 +193,6 @@ class _Fitting:
         self.events: list[tuple[str, Body]] = []
         self.owners: list[list[int]] = []  # of each event, its messages
         self.spans: list[dict[int, tuple[int, int]]] = []  # of each message, its parts by event
-        self.seen = self.read = 0
         self._restart()
 
     def _restart(self) -> None:
@@ -241,9 +244,8 @@ class _Fitting:
         shape = max(_KEYS, key=lambda name: (self.votes[name], name == own))
         if shape != self.shape:
             self._begin(shape)
-        while self.read < len(self.plain):
-            self._read(self.read)
-            self.read += 1
+        for at in range(len(self.spans), len(self.plain)):
+            self._read(at)
         if self.has_grown or 0 < self.seen == len(self.timeline.lead):
             self._restart()
 
@@ -343,7 +345,6 @@ class _Fitting:
                 return None
             self._take(messages)
             self._extend()
-            lead = [at for seq in self.timeline.lead for at in self.owners[seq - 1]]
             try:
                 room = self._room()
                 if self.plan is None or self.plan.room != room:
@@ -355,7 +356,7 @@ class _Fitting:
                 error.remedy = said.replace("max_context_tokens", "max_tokens")
                 error.args = (f"{error.problem} {error.remedy}",)
                 raise
-            made = (self._whole() if cut is None else None) or self._made(cut, lead)
+            made = (self._whole() if cut is None else None) or self._made(cut)
             tokens = self.history.ends[-1] if cut is None else cut.tokens
             out = [messages[at] if v is None else fresh_json(v) for at, v in made]
             places = [at if at >= 0 else None for at, _ in made]
@@ -382,7 +383,7 @@ class _Fitting:
         is_odd = not self.is_openai and opener and opener[0][0] == "assistant"
         return None if is_odd or self._refused(everything, 0) else everything
 
-    def _made(self, cut: Cut | None, lead: Sequence[int]) -> list[tuple[int, Json]]:
+    def _made(self, cut: Cut | None) -> list[tuple[int, Json]]:
         """Return what is sent: of each message its place, and what stands for it, if anything does."""
         cut_id = cut.id if cut else 0
         if cut_id != self.cut_id:
@@ -392,7 +393,8 @@ class _Fitting:
         kept = [(0, len(self.history))] if cut is None else cut.kept
         ranges = [(max(first, self.covered), end) for first, end in kept]
         lines = [line for first, end in ranges for line in range(first, end)]
-        head: list[tuple[int, Json]] = [(at, None) for at in lead]
+        owners = self.owners[: len(self.timeline.lead)]
+        head: list[tuple[int, Json]] = [(at, None) for places in owners for at in places]
         new = self._render(cut, lines)
         known = [*head, *self.made]
         refused = self._refused([*known, *(one for _, one in new)], len(known))

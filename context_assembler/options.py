@@ -606,6 +606,8 @@ class TruncationSettings(Settings):
         opening_share: What `smart` keeps after the task, as a share of the room, so that
             it stays cached; at most half of what a cut leaves.
         stub_tokens: What is left of a shortened tool result.
+        shorten_repeats: Whether a cut by `smart` leaves one line of a large tool result if the
+            same call, with the same arguments, got a newer one.
         on_overflow: `shorten` may shorten the user's last message as well.
         max_result_tokens: Longest text of one tool result, whatever else is sent.
         max_result_tokens_by_tool: The same by tool name or glob; the first match wins.
@@ -622,6 +624,7 @@ class TruncationSettings(Settings):
     step_share: Annotated[float, Bounds(least=0.001, most=1)] = 1 / 3
     opening_share: Annotated[float, Bounds(least=0, most=0.999)] = 0.3
     stub_tokens: Annotated[int, _AtLeastOne] = 200
+    shorten_repeats: bool = False
     on_overflow: OverflowPolicy = "error"
     max_result_tokens: Annotated[int | None, _AtLeastOne] = 100000
     max_result_tokens_by_tool: Annotated[dict[str, int], _AtLeastOne] = _NOTHING

@@ -74,6 +74,7 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # memory.nothing: Nothing relevant was found.
 # memory.unanswered: Some sources gave no answer.
 # smart.shorten: A large tool result further back was shortened.
+# smart.repeat: A line stands for a large tool result, since the same call got a newer one.
 # smart.drop: The history does not fit, and the oldest exchanges go first.
 # smart.marker: It says how many messages are missing.
 # simple.drop: As `smart.drop`.
@@ -156,7 +157,7 @@ Rule: TypeAlias = Literal[
     Literal["schema", "tool.schema", "tool.strict", "tool.native", "tool.count", "tool.added"],
     Literal["tool.deferred", "tool.withdrawn", "memory.recalled", "memory.shortened"],
     Literal["memory.left_out", "memory.no_room", "memory.nothing", "memory.unanswered"],
-    Literal["smart.shorten", "smart.drop", "smart.marker", "simple.drop"],
+    Literal["smart.shorten", "smart.repeat", "smart.drop", "smart.marker", "simple.drop"],
     Literal["sliding.drop", "sliding.window", "own.drop", "own.marker"],
     Literal["overflow.shorten", "overflow.clock", "entry.cap", "secrets.masked", "text.tag"],
     Literal["repair.added", "repair.arguments", "repair.blank", "repair.clean_text"],

@@ -9,6 +9,7 @@ results is one exchange, any other message one of its own; notes and instruction
 exchange that they follow. A *boundary* `b` lies right before exchange `b`.
 """
 
+import json
 from array import array
 from binascii import crc32
 from bisect import bisect_left, bisect_right
@@ -35,6 +36,8 @@ _MANY_MESSAGES: Final = 9_999_999
 _KIND_NAMES: Final = (*events.EVENT_TYPES, "note", "user")
 _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
+_REPEAT_REASON: Final = "The same call got a newer result, which stands further down."
+_REPEAT: Final = "[Left out here: the newest result of this same call stands further down.]"
 _OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
 _DROPPED: Final = ("drop", "The history does not fit, and the oldest exchanges go first.")
 _NO_CLOCK: Final = Shortened((), 0, "overflow.clock", "What must stay fits only without it.")
@@ -265,7 +268,8 @@ class _Place(NamedTuple):
     `is_checkpoint` is false for a cut that is made for one call alone. `stage` says how far what is
     left was shortened. If nothing more could be dropped, `left` is the tokens that the rest is
     shortened to; what comes in later stands behind it whole. `is_bare` leaves out the marker and
-    clock notes: neither is worth a word of the user, or a request.
+    clock notes: neither is worth a word of the user, or a request. Of `repeats`, a line is
+    left each.
     """
 
     kept: int
@@ -274,6 +278,7 @@ class _Place(NamedTuple):
     left: int | None = None
     stage: tuple[int, int] | None = None
     is_bare: bool = False
+    repeats: "_Repeats | None" = None
 
 
 class _Checkpoint(NamedTuple):
@@ -323,7 +328,7 @@ class Plan:
         self.name: str = strategy if isinstance(strategy, str) else "own"
         self.strategy = TRUNCATIONS.get(self.name, _OWN)
         self.stubs = {} if stubs is None else stubs
-        self.step = self.marker_tokens = self._stub_left = 0
+        self.step = self.marker_tokens = self.stub_left = 0
         self.task: int | None = None
         self._bulky, self._saved = history.bulky, [0]  # what shortening those before each frees
         self._basis: object = None
@@ -428,7 +433,7 @@ class Plan:
                 place = self._shortening(cutter)
             if place is not None:
                 freed = cutter.freed(place)
-                place = place._replace(is_checkpoint=True)
+                place = place._replace(is_checkpoint=True, repeats=cutter.repeats)
             end = ends[cutter.count]
             found.append(_Checkpoint(cutter.count, end, place, cutter.view, freed))
 
@@ -548,9 +553,10 @@ class Plan:
 
         What it drops last would not fit, not even as a stub; what it shortens last not whole.
         """
-        exact = _Cutter(view, self.history.count, self.room).exact()
+        cutter = _Cutter(view, self.history.count, self.room)
+        exact, its = cutter.exact(), cutter.repeats
         candidates = [
-            None if exact is None else self._fitting(view, exact),
+            None if exact is None else self._fitting(view, exact._replace(repeats=its)),
             found if found is not None and found.view is view else None,
         ]
         best: _Done | None = None
@@ -596,8 +602,8 @@ class Plan:
         ends, marker = self.history.ends, self._marker(view, place)
         if place.left is None:
             kept = ends[-1] - view.dropped(place.kept)
-            for line in self._stub_lines(view, place):
-                kept -= self.history.tokens[line] - self._stub(line).tokens
+            for line, stub in self._stubs(view, place).items():
+                kept -= self.history.tokens[line] - stub.tokens
             return _Done(view, place, kept + marker, kept)
         floor = self._floor(view, place, place.kept + 1)
         done = shorten.shorten_to(place.left, floor, self.lines, self.room, self.settings)
@@ -616,8 +622,7 @@ class Plan:
         for first, end in (*spans, (history.starts[place.kept], len(history))):
             joins = bool(kept) and kept[-1][1] == first
             kept.append((kept.pop()[0] if joins else first, end))
-        stubs = {line: self._stub(line) for line in self._stub_lines(view, place)}
-        stubs = {line: stub for line, stub in stubs.items() if stub.rule}
+        stubs = {line: stub for line, stub in self._stubs(view, place).items() if stub.rule}
         return Cut(
             id=self._id(view, place),
             kept=kept,
@@ -638,6 +643,8 @@ class Plan:
             kind += group + 1
         else:
             number, kind = place.whole, kind + (not place.is_checkpoint)
+            if place.repeats and place.repeats.pointers:
+                number = crc32(repr((number, place.repeats.count)).encode()) % (1 << _INDEX_BITS)
             if self.own is not None:
                 number = crc32(repr(view.anchors).encode()) % (1 << _INDEX_BITS)
         number = (((kind << _INDEX_BITS) + number) << _INDEX_BITS) + place.kept
@@ -649,16 +656,23 @@ class Plan:
         left_out = view.kept_before(place.kept)[1] if is_marked else 0
         return self.lines.count(USER, marker_parts(left_out)) if left_out else 0
 
-    def _stub_lines(self, view: "_View", place: _Place) -> Iterator[int]:
-        """Yield the bulky results of exchanges that are kept before `whole`, and are no anchors."""
+    def _stubs(self, view: "_View", place: _Place) -> dict[int, Shortened]:
+        """Return what is left of bulky results of exchanges that are kept, and are no anchors.
+
+        Repeats are pointers; all others are stubs before `whole`.
+        """
         if not self.strategy.shortens:
-            return
+            return {}
         bulky, first_line = self.history.bulky, self.history.first_line
+        pointers = place.repeats.pointers if place.repeats else {}
         first, end = (bisect_left(bulky, first_line(b)) for b in (place.kept, place.whole))
+        stubs = {line: pointers[line] for line in bulky[first:] if line in pointers}
         for line in bulky[first:end]:
             number = self.history.exchange_of(line)
-            if number not in view.anchor_set and self.saved(number + 1) > self.saved(number):
-                yield line
+            is_loose = line not in stubs and number not in view.anchor_set
+            if is_loose and self.saved(number + 1) > self.saved(number):
+                stubs[line] = self._stub(line)
+        return stubs
 
     def _stub(self, line: int) -> Shortened:
         """Return what is left of a bulky result; made once."""
@@ -684,10 +698,10 @@ class Plan:
             self._bulky, self._saved = history.bulky, [0]
         place = bisect_left(self._bulky, history.first_line(boundary))
         if len(self._saved) <= place:
-            smallest = self._stub_left or shorten.smallest_stub_tokens(self.lines)
-            self._stub_left = max(history.stub_tokens, smallest)
+            smallest = self.stub_left or shorten.smallest_stub_tokens(self.lines)
+            self.stub_left = max(history.stub_tokens, smallest)
             sizes = (history.tokens[line] for line in self._bulky[len(self._saved) - 1 :])
-            freed = (max(0, tokens - self._stub_left) for tokens in sizes)
+            freed = (max(0, tokens - self.stub_left) for tokens in sizes)
             self._saved[-1:] = accumulate(freed, initial=self._saved[-1])
         return self._saved[place]
 
@@ -762,6 +776,47 @@ class _View:
         return numbers, left_out, self.history.first_line(behind)
 
 
+class _Repeats:
+    """The bulky results whose calls, with the same arguments, got a newer one before a boundary.
+
+    Anchors and the newest exchanges are not among them. `pointers` has the line that is left of each.
+    """
+
+    def __init__(self, view: _View, count: int) -> None:
+        plan, self.history, self.count = view.plan, view.history, count
+        bulky, lines, calls = view.history.bulky, plan.lines, set[str]()
+        self.pointers, self.sizes = dict[int, Shortened](), list[tuple[int, int, int]]()
+        is_wanted = plan.settings.shorten_repeats and plan.strategy.shortens
+        newest = plan.newest(count) if is_wanted and plan.saved(count) else 0
+        end = bisect_left(bulky, view.history.first_line(count)) if newest else 0
+        for line in reversed(bulky[:end]):
+            number, parts = view.history.exchange_of(line), lines.parts(line)
+            call = self._call(lines, range(view.history.starts[number], line), parts)
+            if call in calls and number < newest and number not in view.anchor_set:
+                pointer = [{**parts[0], "content": [{"type": "text", "text": _REPEAT}]}]
+                left = lines.count(self.history.kinds[line], pointer, line)
+                if (whole := self.history.tokens[line]) > left:
+                    self.pointers[line] = Shortened(pointer, left, "smart.repeat", _REPEAT_REASON)
+                    self.sizes.append((line, whole - left, max(0, whole - plan.stub_left)))
+            elif call and not parts[0].get("is_error"):
+                calls.add(call)
+
+    @staticmethod
+    def _call(lines: Lines, before: range, results: Sequence[JsonObject]) -> str:
+        """Return the call of a result as text; empty: there are several results, or no call."""
+        for part in (one for line in before for one in lines.parts(line)):
+            asked = part["type"] == "tool_call" and [part["call_id"]]
+            if asked and asked == [result.get("call_id") for result in results]:
+                wanted = part["name"], part.get("arguments"), part.get("arguments_json")
+                return json.dumps(wanted, sort_keys=True, default=str)
+        return ""
+
+    def freed(self, boundary: int, of: int = 1) -> int:
+        """Return what pointers free before a boundary; `of` 2: what stubs would in their place."""
+        end = self.history.first_line(boundary)
+        return sum(size[of] for size in self.sizes if size[0] < end)
+
+
 class _Cutter:
     """Cuts a view that ends behind its first `count` exchanges, and never the newest of these.
 
@@ -772,7 +827,8 @@ class _Cutter:
         self.view, self.count, self.step = view, count, view.plan.step
         self.last = view.plan.newest(count) if keeps else count - 1  # nothing behind it goes
         self.keeps = self.last < count - 1
-        self.excess = view.history.ends[count] - room  # what has to go
+        self.repeats = _Repeats(view, count)
+        self.excess = view.history.ends[count] - room - self.repeats.freed(count)  # what has to go
         # What can be free besides anchors, the user's last message and the newest exchanges.
         self.free = self._freed(self.last)(self.last) - self.excess
 
@@ -796,7 +852,8 @@ class _Cutter:
         """
         excess, step = self.excess, self.step
         most = max(0, int(self.free * _MOST_OF_FREE_SHARE))
-        owed = max(number, -(-excess // step)) * step - excess
+        over = excess + self.repeats.freed(self.count)
+        owed = max(number, -(-over // step)) * step - over
         gain, share = max(step, min(owed, most)), _SUBSTANTIAL_SHARE
         owed = min(owed, gain)
         if not self.leaves_a_step:
@@ -826,7 +883,7 @@ class _Cutter:
         """Return what a cut frees at the least."""
         if place.left is not None:
             return self.view.history.ends[self.count] - place.left
-        return self._freed(place.whole)(place.kept)
+        return self._freed(place.whole)(place.kept) + self.repeats.freed(self.count)
 
     def _freeing_half(self, wanted: int) -> _Place | None:
         """Return the cut that frees so much; half of what it leaves stays whole, or the last exchange."""
@@ -837,7 +894,7 @@ class _Cutter:
 
     def _freeing(self, wanted: int, whole: int) -> _Place | None:
         """Return the cut that keeps most: stubs before a boundary first, then the oldest go."""
-        savings, shortens = self.view.savings, self.view.plan.strategy.shortens
+        savings, shortens = self._savings, self.view.plan.strategy.shortens
         if shortens and savings(whole) >= wanted:
             return _Place(0, bisect_left(range(whole), wanted, key=savings))
         last, whole = self.last, whole if shortens else 0
@@ -849,20 +906,24 @@ class _Cutter:
 
     def _freed(self, whole: int) -> Callable[[int], int]:
         """Return what a cut at a boundary frees at the least; never less for a later one above 0."""
-        view, marker, savings = self.view, self.view.plan.marker_tokens, self.view.savings
+        view, marker, savings = self.view, self.view.plan.marker_tokens, self._savings
         saved = savings(whole)
 
         def freed(kept: int) -> int:
             stubs = saved - savings(kept) if whole > kept else 0
-            return view.dropped(kept) + stubs - (marker if kept else 0)
+            return view.dropped(kept) + stubs - (marker if kept else 0) - self.repeats.freed(kept)
 
         return freed
+
+    def _savings(self, boundary: int) -> int:
+        """Return what shortening bulky results before a boundary frees besides pointers."""
+        return self.view.savings(boundary) - self.repeats.freed(boundary, 2)
 
     def _smaller(self, place: _Place, least: int) -> _Place:
         """Return the cut that spares one exchange more, if only as stubs, if that frees enough."""
         if not place.kept:
-            smaller = _Place(0, place.whole - 1)
+            smaller = _Place(0, max(0, place.whole - 1))
         else:
             kept = place.kept - 1 if self.view.loose(place.kept - 1) else 0
             smaller = _Place(kept, place.whole if self.view.plan.strategy.shortens else kept)
-        return smaller if self.freed(smaller) >= least else place
+        return smaller if self._freed(smaller.whole)(smaller.kept) >= least else place

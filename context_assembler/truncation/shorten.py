@@ -216,7 +216,7 @@ class Shortening(NamedTuple):
     """A floor made smaller: what is sent of its lines, by line, and the tokens of all that is left.
 
     `stage` is the number of the last group that was shortened, and the most tokens of its parts;
-    `None`: even the shortest form is too large.
+    `None`: nothing had to be.
     """
 
     shortened: dict[int, Shortened]
@@ -240,10 +240,11 @@ def shorten_to(
     known: _Known = {}
     sizes = _sizes(floor, lines)
     for limits in _worth_trying(list(sizes.values()), over, room, settings):
+        group, limit = list(limits.items())[-1]
         shortest = _shorten(floor, limits, lines, sizes, known)
+        shortest = shortest._replace(stage=(list(_GROUPS).index(group) + 1, limit))
         if shortest.tokens <= most_tokens:
-            group, limit = list(limits.items())[-1]
-            return shortest._replace(stage=(list(_GROUPS).index(group) + 1, limit))
+            break
     return shortest
 
 

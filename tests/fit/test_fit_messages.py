@@ -192,11 +192,13 @@ def test_recorded_requests_stay_valid(shape: str, corpus: Path, data: st.DataObj
     opened = whole.indices[:1] == [None]
     assert flaws or all(map(lambda a, b: a is b, whole.messages[opened:], messages))
     most = max(1, int(whole.tokens * data.draw(st.floats(0.3, 1))))
-    before = None
+    before, repeats = None, data.draw(st.booleans())
     for end in range(max(1, len(messages) - 4), len(messages) + 1):
         part = messages[:end]
         try:
-            fitted = fit_messages(part, model=model, max_tokens=most, after=before)
+            fitted = fit_messages(
+                part, model=model, max_tokens=most, after=before, shorten_repeats=repeats
+            )
         except ContextOverflowError:
             continue
         check(fitted, part)

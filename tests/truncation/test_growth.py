@@ -213,12 +213,17 @@ def test_rewrites_stay_rare_if_a_few_results_dwarf_a_step() -> None:
 
 
 class Lines:
-    """Lines of one text each; a result is one part, anything else another."""
+    """Lines of one text each; a reply calls for the next two lines, one of two things."""
 
-    def __init__(self, tokens: Sequence[int]) -> None:
-        self.tokens = tokens
+    def __init__(self, tokens: Sequence[int], kinds: Sequence[int] = ()) -> None:
+        self.tokens, self.kinds = tokens, kinds
 
     def parts(self, line: int) -> list[JsonObject]:
+        if line < len(self.kinds) and self.kinds[line] in (ASSISTANT, TOOL_CALL):
+            pages = {line + ahead: (self.tokens[line] + ahead) % 2 for ahead in (1, 2)}
+            calls = [call(f"c{later}", page=page) for later, page in pages.items()]
+            said = words(self.tokens[line] - COUNTER.count_event(ASSISTANT, {"parts": calls}))
+            return [*calls, text(said)]
         return [result(f"c{line}", text(words(self.tokens[line] - 5)))]
 
     def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
@@ -246,7 +251,7 @@ KINDS = (
     COMPACTION,
     SYNTHETIC,
 )
-columns = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(5, 300)), min_size=1, max_size=40)
+columns = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(12, 300)), min_size=1, max_size=40)
 plans = st.fixed_dictionaries(
     {
         "strategy": st.sampled_from(STRATEGIES),
@@ -254,6 +259,7 @@ plans = st.fixed_dictionaries(
         "keep_last_turns": st.sampled_from([None, None, 1, 2]),
         "cache_stable": st.booleans(),
         "stub_tokens": st.sampled_from([1, 30, 100]),
+        "shorten_repeats": st.booleans(),
         "window_turns": st.integers(1, 4),
         "on_overflow": st.sampled_from(["error", "shorten"]),
     }
@@ -281,7 +287,8 @@ def test_a_plan_that_grows_cuts_as_one_made_for_each_length(
     extra: list[tuple[int, int]],
 ) -> None:
     kinds, tokens = zip(*lines, strict=True)
-    bodies, chosen = Lines([*tokens, *(size for _, size in extra)]), TruncationSettings(**options)
+    all_kinds, all_tokens = zip(*lines, *extra, strict=True)
+    bodies, chosen = Lines(all_tokens, all_kinds), TruncationSettings(**options)
     room = sum(tokens) * percent // 100
     history = History(stub_tokens=chosen.stub_tokens)
     plan = Plan(history, bodies, room_tokens=room, settings=chosen)
@@ -311,7 +318,7 @@ def test_an_equal_id_means_that_what_is_sent_only_grows(
     chosen = TruncationSettings(**options)
     room = sum(tokens) * percent // 100
     history = History(stub_tokens=chosen.stub_tokens)
-    plan = Plan(history, Lines(tokens), room_tokens=room, settings=chosen)
+    plan = Plan(history, Lines(tokens, kinds), room_tokens=room, settings=chosen)
     before: Cut | str | None = None
     for length in range(1, len(lines) + 1):
         history.extend(kinds[length - 1 : length], tokens[length - 1 : length])

@@ -1,6 +1,7 @@
 """What the strategies keep, shorten and drop, by example."""
 
 from contextlib import suppress
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -305,6 +306,45 @@ def test_smart_shortens_old_results_before_it_drops_anything() -> None:
     assert {entry.rule for entry in kept.entries} == {"smart.shorten"}
     assert len(kept.turns) == len(run)
     assert kept.cut_id > 0
+
+
+def reading(*pages: int, size: int = 200, **fields: Any) -> list[Turn]:
+    run = [user("compare the pages")]
+    for at, page in enumerate(pages):
+        found = {**result(f"c{at}", text(words(size + at))), **fields}
+        run.append({"role": "assistant", "kind": "said", "parts": [call(f"c{at}", page=page)]})
+        run.append({"role": "tool", "kind": "said", "parts": [found]})
+    return numbered(run)
+
+
+# What is read, the room, and the results of which a line is left; the others are whole.
+REPEATS: Final[dict[str, tuple[list[Turn], int, list[str]]]] = {
+    "each page but the newest copies": (
+        reading(*[1, 2, 3] * 3),
+        1800,
+        "m3 m5 m7 m9 m11 m13".split(),
+    ),
+    "what fits is not touched": (reading(*[1, 2, 3] * 3), 2200, []),
+    "other arguments, nothing repeated": (reading(*range(5)), 2000, []),
+    "a failed call replaces nothing": (reading(*[1] * 4, is_error=True), 1000, []),
+    "small results are not worth it": (reading(*[1] * 40, size=10), 2000, []),
+}
+
+
+@pytest.mark.parametrize(("talk", "room", "repeated"), REPEATS.values(), ids=REPEATS.keys())
+def test_repeated_results_are_a_line_that_points_to_the_newest(
+    talk: list[Turn], room: int, repeated: list[str]
+) -> None:
+    kept = cut(talk, room, opening_share=0, shorten_repeats=True)
+
+    found = [entry for entry in kept.entries if entry.rule == "smart.repeat"]
+    assert [entry.id for entry in found] == repeated
+    assert all(entry.tokens_after < 40 < entry.tokens_before for entry in found)
+    assert kept.tokens == total(kept.turns) <= room
+    if repeated:
+        assert len(kept.entries) == len(repeated)
+        assert "newest result of this same call" in shown(kept.turns[2])
+        assert {entry.rule for entry in cut(talk, room).entries} != {"smart.repeat"}
 
 
 def test_smart_marks_the_gap_once_after_the_opening() -> None:
