@@ -38,7 +38,7 @@ READ_CHARS: Final = 2_000  # of a record; of longer ones the source's own opinio
 _FAR_CHARS: Final = 200_000  # looked through for the query's words
 _BESIDE_CHARS: Final = 100  # read before and behind each
 _SATURATION: Final = 1.2  # how slowly a word that is repeated adds less (BM25's k1)
-_LENGTH_SHARE: Final = 0.4  # how much a longer text has to say more (BM25's b)
+_LENGTH_SHARE: Final = 0.5  # how much a longer text has to say more (BM25's b)
 _UNSEEN_FACTOR: Final = 0.15  # of what a source found by words that the record itself does not show
 _NEIGHBOUR_WEIGHTS: Final = {1: 0.2, 2: 0.1}
 _SESSION_WEIGHT: Final = 0.15  # of the best of a session
@@ -300,7 +300,7 @@ def match_words(
         ]
         for form, count in seen.items()
     }
-    sizes = [*map(len, pieces_by_text)]
+    sizes = [sum(map(len, map(known_stems.__getitem__, pieces))) for pieces in pieces_by_text]
     usual_size = sum(sizes) / max(len(sizes), 1) or 1.0
     matches: Matches = []
     for size, bag in zip(sizes, shared, strict=True):
