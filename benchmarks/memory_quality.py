@@ -1,6 +1,6 @@
 """How much of the evidence that questions need is recalled within a budget.
 
-    python -m benchmarks.memory_quality [FOLDER] [--embed]
+    python -m benchmarks.memory_quality [FOLDER] [--embed] [--store URL …]
 
 The corpus is read where it lies: conversations, and questions with the sentence that answers each.
 Every turn (then, every sentence) is one record; the conversations of a scenario are the sessions of
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -104,23 +105,28 @@ def show(name: str, result: Evaluation) -> None:
     whole = "  ".join(f"{share:6.1%}" for share in grade.whole.values())
     part = "  ".join(f"{share:6.1%}" for share in grade.recalled.values())
     budgets = (*grade.whole,)
-    print(f"{name:20} whole@{budgets}: {whole}   part: {part}  mrr {grade.mrr:.3f}", flush=True)
+    print(f"{name:28} whole@{budgets}: {whole}   part: {part}  mrr {grade.mrr:.3f}", flush=True)
 
 
-async def grade(records: Sequence[MemoryRecord], asked: Sequence[Question], embedder: str) -> None:
-    """Print how much of the evidence is found, by words or with vectors."""
+async def grade(
+    records: Sequence[MemoryRecord], asked: Sequence[Question], embedder: str, url: str
+) -> None:
+    """Print how much of the evidence is found, by words or with vectors, and how long it takes."""
     embed: Any = open_embedder(embedder) if embedder else None
     kept = list(records)
     if embed is not None:
         vectors = await embed.embed([record.text for record in records])
         kept = [replace(r, vector=v) for r, v in zip(records, vectors, strict=True)]
-    async with open_memory("memory:") as store:
+    async with open_memory(url) as store:
         await store.remember(kept)
+        started = time.perf_counter()
         async with MemoryAssembler(store, embed=embed, clock=NOW.timestamp) as recall:
             result = await evaluate_recall(
                 recall, asked, budgets_tokens=BUDGETS, context_types="events"
             )
-    show(f"recall with {embedder}" if embedder else "recall", result)
+        took = (time.perf_counter() - started) * 1e3 / len(asked) / len(BUDGETS)
+    name = url.partition(":")[0]
+    show(f"{name}, {embedder or 'words'}, {took:.0f} ms", result)
 
 
 def main() -> None:
@@ -129,6 +135,7 @@ def main() -> None:
     found = corpus()
     parser.add_argument("folder", type=Path, nargs="?", default=found and found / "memory")
     parser.add_argument("--embed", action="store_true", help="with the bundled vectors as well")
+    parser.add_argument("--store", action="append", help="an empty store; by default memory:")
     given = parser.parse_args()
     if given.folder is None:
         print("The corpus is not there: set CONTEXT_ASSEMBLER_CORPUS.")
@@ -138,8 +145,9 @@ def main() -> None:
         asked = read_asked(given.folder / "bfcl_memory", records)
         unit = "sentences" if by_sentence else "turns"
         print(f"{len(records):,} {unit}, {len(asked)} questions")
-        for embedder in ("", "bundled") if given.embed else ("",):
-            asyncio.run(grade(records, asked, embedder))
+        for url in given.store or ["memory:"]:
+            for embedder in ("", "bundled") if given.embed else ("",):
+                asyncio.run(grade(records, asked, embedder, url))
 
 
 if __name__ == "__main__":

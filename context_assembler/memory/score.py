@@ -279,7 +279,8 @@ def match_words(
     telling = {piece for piece, found in known_stems.items() if not is_silent(found)}
     shared = list[dict[str, int]]()  # of each record, how often it has each form
     for pieces in pieces_by_text:
-        shared.append(bag := {})
+        bag = dict[str, int]()
+        shared.append(bag)
         for piece in filter(telling.__contains__, pieces):
             for form in filter(uses.__contains__, known_stems[piece]):
                 bag[form] = bag.get(form, 0) + 1
