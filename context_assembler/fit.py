@@ -97,8 +97,8 @@ def fit_messages(
 ) -> FittedMessages:
     """Return the messages that fit, valid for their provider, and what was done to the others.
 
-        fitted = fit_messages(messages, model="gpt-5.4", max_tokens=100_000)
-        client.chat.completions.create(model="gpt-5.4", messages=fitted.messages)
+        fitted = fit_messages(messages, model="gpt-6.2-sol", max_tokens=100_000)
+        client.chat.completions.create(model="gpt-6.2-sol", messages=fitted.messages)
 
     Nothing is stored or sent, and neither the list nor a message is changed. Called with a list that
     has grown, it returns the same beginning until more has to go.

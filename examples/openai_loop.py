@@ -13,7 +13,7 @@ import openai
 from context_assembler import ContextAssembler, ToolCall
 from context_assembler.testing import ScriptedReply, stand_in_for_providers
 
-MODEL = os.environ.get("MODEL", "gpt-4.1")
+MODEL = os.environ.get("MODEL", "gpt-6.2-sol")
 PRICES = {"green tea": "4.35", "mug": "12.90"}
 CALL = ToolCall(call_id="call_1", name="look_up_price", arguments={"article": "mug"})
 SCRIPT = [ScriptedReply(tool_calls=(CALL,)), ScriptedReply(text="Two mugs cost 25.80.")]
@@ -36,7 +36,7 @@ async def run(question: str) -> str:
         await assembler.add_user("shop", question)
         while True:
             context = await assembler.assemble("shop", model=MODEL, max_tokens=4000)
-            reply = await client.chat.completions.create(**context.to_openai_chat())
+            reply = await client.responses.create(**context.to_openai_responses())
             answer = (await assembler.record("shop", reply, context))[-1]
             if not answer.has_calls:
                 return answer.text

@@ -45,6 +45,10 @@ def first_line(found: Any) -> str:
 # ---- names ----
 
 
+# In the order of the first page; the others follow by name.
+FIRST = "fit_messages FittedMessages ContextAssembler AssembledContext Report ReportEntry".split()
+
+
 def names_page() -> str:
     intro = (
         "Everything that can be imported from `context_assembler`. "
@@ -54,7 +58,7 @@ def names_page() -> str:
 
 
 def _name_rows() -> Iterator[tuple[str, str, str]]:
-    for name in sorted(context_assembler.__all__):
+    for name in dict.fromkeys([*FIRST, *sorted(context_assembler.__all__)]):
         found = getattr(context_assembler, name)
         yield f"`{name}{signature(found)}`", waiting(found), first_line(found)
         if inspect.isclass(found) and not issubclass(found, Exception):

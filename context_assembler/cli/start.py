@@ -25,7 +25,7 @@ from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript, read_transcript
 
 app: Final = typer.Typer(add_completion=False)
-_MODELS: Final = ("claude-opus-5-5", "gpt-5.5")
+_MODELS: Final = ("claude-opus-5-5", "gpt-6.2-sol")
 _SESSION: Final = "money-migration"
 _ANSWER: Final = "The rounding tests: each compares an invoice with what was captured, to the cent."
 _REPLY: Final = "Great, that goes into the pull request. I am merging now."
@@ -38,7 +38,7 @@ async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_0
     Needs no set-up and sends nothing. The session is in a temporary SQLite file.
 
     Args:
-        model: Repeatable; by default claude-opus-5-5 and gpt-5.5.
+        model: Repeatable; by default claude-opus-5-5 and gpt-6.2-sol.
         max_context_tokens: Upper bound of the input; a small one shows a cut.
     """
     sample = read_transcript(Path(bundled_path("samples/coding_agent.json")))
@@ -166,7 +166,7 @@ def _toml(value: Json) -> str:
 
 @cli.command(app, "lint")
 def lint(
-    folder: Path, *, agent: str | None = None, model: str = "gpt-5.5", strict: bool = False
+    folder: Path, *, agent: str | None = None, model: str = "gpt-6.2-sol", strict: bool = False
 ) -> cli.Answer:
     """Check a folder of instruction files.
 

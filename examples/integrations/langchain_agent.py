@@ -27,7 +27,7 @@ def show(fitted: FittedMessages) -> None:
 
 def main() -> None:
     fit = FitMiddleware(max_tokens=8_000, on_fit=show)
-    agent = create_agent(ChatOpenAI(model="gpt-4.1"), [read_page], middleware=[fit])
+    agent = create_agent(ChatOpenAI(model="gpt-5.2"), [read_page], middleware=[fit])
     task = "One page of the log is odd. Read page after page, then say which it is."
     told = agent.invoke({"messages": [("user", task)]}, {"recursion_limit": 200})
     print(told["messages"][-1].text)

@@ -16,7 +16,7 @@ from context_assembler import ContextAssembler, ToolCall
 from context_assembler.integrations.litellm import to_litellm
 from context_assembler.testing import ScriptedReply, stand_in_for_providers
 
-MODEL = os.environ.get("MODEL", "openai/gpt-4.1")
+MODEL = os.environ.get("MODEL", "openai/gpt-5.2")
 PRICES = {"green tea": "4.35", "mug": "12.90"}
 CALL = ToolCall(call_id="call_1", name="look_up_price", arguments={"article": "mug"})
 SCRIPT = [ScriptedReply(tool_calls=(CALL,)), ScriptedReply(text="Two mugs cost 25.80.")]

@@ -26,7 +26,7 @@ def show(fitted: FittedMessages) -> None:
 
 def main() -> None:
     fit = FitHistory(max_tokens=8_000, on_fit=show)
-    agent = Agent("openai-chat:gpt-4.1", tools=[read_page], capabilities=[fit])
+    agent = Agent("openai-chat:gpt-5.2", tools=[read_page], capabilities=[fit])
     task = "One page of the log is odd. Read page after page, then say which it is."
     print(agent.run_sync(task).output)
 

@@ -9,10 +9,10 @@ from tests.cli.conftest import Run
 
 
 def test_the_demo_shows_a_window_per_model_and_what_the_cache_keeps(run: Run) -> None:
-    shown = run("demo", "-m", "gpt-5.5")
+    shown = run("demo", "-m", "gpt-6.2-sol")
 
     assert shown.code == 0
-    assert "One request for gpt-5.5, within 24,000 tokens" in shown.out
+    assert "One request for gpt-6.2-sol, within 24,000 tokens" in shown.out
     assert "The history does not fit" in shown.out
     assert "rules: 0 broken." in shown.out
     assert "% of the payload is the last one, byte for byte" in shown.out
@@ -21,7 +21,7 @@ def test_the_demo_shows_a_window_per_model_and_what_the_cache_keeps(run: Run) ->
 def test_programs_get_the_facts_of_the_demo(run: Run) -> None:
     told = run("demo", "--json").json
 
-    assert [one["model"] for one in told["requests"]] == ["claude-opus-5-5", "gpt-5.5"]
+    assert [one["model"] for one in told["requests"]] == ["claude-opus-5-5", "gpt-6.2-sol"]
     assert all(not one["violations"] for one in told["requests"])
     assert told["requests"][0]["payload"]["messages"][0]["role"] == "user"
     assert told["step"]["begins_with_whole_first"]

@@ -14,6 +14,7 @@ from types import CodeType
 import pytest
 
 import context_assembler
+from context_assembler import get_model_limits
 from context_assembler.cli import ERROR, main
 from context_assembler.testing import stand_in_for_providers
 
@@ -80,6 +81,39 @@ def test_the_commands_of_a_page_run(
     monkeypatch.chdir(tmp_path)
     for line in ("init --samples", *COMMAND.findall(page.read_text(encoding="utf-8"))):
         assert command(monkeypatch, line) != ERROR, line
+
+
+def test_the_first_page_is_short_and_its_picture_is_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    fit, loop, *_ = (
+        [line for line in block.splitlines() if line and not re.match("import|from", line)]
+        for block in BLOCK.findall(page)
+    )
+    found = re.search(r"```console\n((?:\$ .+\n)+)```\n\n```text\n(.+?)\n```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert found
+    for line in COMMAND.findall(found[1]):
+        capsys.readouterr()
+        command(monkeypatch, line)
+    printed = "\n".join(map(str.rstrip, capsys.readouterr().out.splitlines()))
+
+    assert len(fit) <= 6
+    assert len(loop) <= 15
+    assert found[2] in printed
+
+
+def test_the_examples_use_models_that_stay() -> None:
+    pages = [one for one in PAGES if one.parent.name != "reference"]
+    named = {
+        (page.name, model)
+        for page in [*pages, *sorted((ROOT / "examples").rglob("*.py"))]
+        for model in re.findall(r'"((?:claude|gpt|gemini)-[\w.-]+)"', page.read_text("utf-8"))
+    }
+
+    assert [one for one in sorted(named) if get_model_limits(one[1]).retires_on is not None] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

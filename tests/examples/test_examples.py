@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parents[2] / "examples"
 LINES = {
     "anthropic_loop": "Two mugs cost 25.80.",
     "claude_code_hook/session": "The cart keeps its items now. (`cart.py`)",
+    "compaction": "It stands for 164 events",
     "cost": "of  20,000 tokens: $",
     "edit_while_running": "agent changed",
     "explain_a_session": "The history does not fit, and the oldest exchanges go first.",
@@ -20,7 +21,9 @@ LINES = {
     "openai_loop": "Two mugs cost 25.80.",
     "premortem": "in place: 0 of 2 succeeded (0%)",
     "recall": "Ten kilometres.",
+    "sub_agents": "researcher (claude-haiku-5-5): The shop next door",
     "switch_provider": "were made by another provider.",
+    "templates": "Look a price up before you name it (look_up_price).",
     "trim_my_list": " rewrites in ",
     "task_stack": "Write the changelog",
 }
