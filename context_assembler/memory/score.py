@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from context_assembler.memory.kinds import KINDS, EventMetadata, MemoryKind, check_kind, is_texts
 from context_assembler.memory.records import MemoryHit, MemoryRecord, WordCounts, refuse
 from context_assembler.memory.words import (
+    CutWords,
     Signals,
     count_words,
     cut_words,
@@ -270,19 +271,19 @@ def match_words(
     cut = stems([term.removesuffix("*") for term in known_terms])
     stems_by_term = dict(zip(known_terms, cut, strict=True))
     roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
-    pieces_by_text, known_stems = cut_words(_said(record, roots) for record in records)
+    words = cut_words(_said(record, roots) for record in records)
     terms = [term for term in signals.terms if term not in names] or [*signals.terms]
     parts = [1.0] * len(terms) + [_CONTEXT_PART] * len(signals.context_terms)
     terms += signals.context_terms
-    uses = _uses_of(terms, stems_by_term, signals, known_stems.values())
+    uses = _uses_of(terms, stems_by_term, signals, words)
     is_silent = uses.keys().isdisjoint
-    telling = {piece for piece, found in known_stems.items() if not is_silent(found)}
+    telling = {piece for piece in words.every if not is_silent(words.stems[piece])}
     shared = list[dict[str, int]]()  # of each record, how often it has each form
-    for pieces in pieces_by_text:
+    for pieces in words.by_text:
         bag = dict[str, int]()
         shared.append(bag)
         for piece in filter(telling.__contains__, pieces):
-            for form in filter(uses.__contains__, known_stems[piece]):
+            for form in filter(uses.__contains__, words.stems[piece]):
                 bag[form] = bag.get(form, 0) + 1
     known = sum(one.records for one in told) + (max(len(untold), _LEAST_RECORDS) if untold else 0)
     counts = [sum(one.by_word.get(term, 0) for one in told) for term in terms]
@@ -301,7 +302,7 @@ def match_words(
         ]
         for form, count in seen.items()
     }
-    sizes = [sum(map(len, map(known_stems.__getitem__, pieces))) for pieces in pieces_by_text]
+    sizes = [sum(map(len, map(words.stems.__getitem__, pieces))) for pieces in words.by_text]
     usual_size = sum(sizes) / max(len(sizes), 1) or 1.0
     matches: Matches = []
     for size, bag in zip(sizes, shared, strict=True):
@@ -325,7 +326,7 @@ def _uses_of(
     terms: Sequence[str],
     stems_by_term: Mapping[str, Sequence[str]],
     signals: Signals,
-    known: Collection[Iterable[str]],
+    words: CutWords,
 ) -> dict[str, list[tuple[int, float]]]:
     """Return by stem which words of the query it says, and how well."""
     wanted: list[dict[str, float]] = []
@@ -333,7 +334,8 @@ def _uses_of(
         forms: Iterable[str] = stems_by_term[term]
         if term.endswith("*"):
             begun = tuple(forms)
-            forms = {form for found in known for form in found if form.startswith(begun)}
+            there = (stem for piece in words.every for stem in words.stems[piece])
+            forms = {stem for stem in there if stem.startswith(begun)}
         wanted.append(dict.fromkeys(forms, 1.0))
     taken = {form for forms in wanted for form in forms}
     near = [(at, w, n) for at, t in enumerate(terms) for w, n in signals.related.get(t, {}).items()]

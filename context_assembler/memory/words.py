@@ -46,7 +46,8 @@ def index_text(text: str) -> str:
     given exactly what it was given before.
     """
     parts = _parts_of_identifiers(text)
-    if not text.isascii():
+    # What the code page of Western languages holds is written with spaces: quick to find out.
+    if not text.isascii() and len(text.encode("cp1252", "ignore")) < len(text):
         text = SPACELESS.sub(_pairs, text)
     return f"{text} {' '.join(parts)}" if parts else text
 
@@ -105,26 +106,31 @@ _KNOWN: Final[list[dict[str, tuple[str, ...]]]] = [{}]
 _CUTTERS: Final = local()  # a connection for each thread: to open one takes longer than to cut
 
 
-def cut_words(texts: Iterable[str]) -> tuple[list[list[str]], Mapping[str, tuple[str, ...]]]:
-    """Return the pieces of each text in order, and by piece its stems: of a word it is one.
+class CutWords(NamedTuple):
+    """The pieces of each text in order, the different ones, and by piece its stems: of a word one."""
 
-    The stems are exactly as the index in SQLite cuts them.
-    """
+    by_text: list[list[str]]
+    every: set[str]
+    stems: Mapping[str, tuple[str, ...]]
+
+
+def cut_words(texts: Iterable[str]) -> CutWords:
+    """Return the words of texts with their stems, exactly as the index in SQLite cuts them."""
     # No word goes beyond white space, and of ASCII beyond letters and digits.
     spaced = (t.lower().encode().translate(_LETTERS).decode() if t.isascii() else t for t in texts)
-    pieces = [*map(str.split, spaced)]
+    by_text = [*map(str.split, spaced)]
     if len(_KNOWN[0]) > _MOST_KNOWN:
         _KNOWN[0] = {}  # another thread may still read the old one
-    known, every = _KNOWN[0], set[str]().union(*pieces)
-    if not every <= known.keys():
-        known.update(_cut([*every.difference(known)]))
-    return pieces, dict(zip(every, map(known.__getitem__, every), strict=True))
+    known, every = _KNOWN[0], set[str]().union(*by_text)
+    if missing := every.difference(known):
+        known.update(_cut([*missing]))
+    return CutWords(by_text, every, known)
 
 
 def stems(texts: Iterable[str]) -> list[list[str]]:
     """Return the stems of each text, in order."""
-    pieces_by_text, known = cut_words(texts)
-    return [[stem for piece in pieces for stem in known[piece]] for pieces in pieces_by_text]
+    words = cut_words(texts)
+    return [[stem for piece in pieces for stem in words.stems[piece]] for pieces in words.by_text]
 
 
 def record_stems(texts: Sequence[str]) -> list[list[str]]:
