@@ -39,6 +39,7 @@ _KEYS: Final = {
     "gemini": "contents",
 }
 _OWN_IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "name")
+_SEALED: Final = ("thinking", "redacted_thinking")
 _REPLIES: Final = (events.ASSISTANT, events.TOOL_CALL)
 _ROLES: Final[Mapping[int, Any]] = {
     **dict.fromkeys(_REPLIES, "assistant"),
@@ -49,6 +50,7 @@ _MARKER: Final = "It says how many messages are missing here."
 _ADDED: Final = "The provider would refuse the messages without it."
 _NOTHING: Final = "It holds nothing that can be sent by itself."
 _REFUSED: Final = "The provider would refuse it as it is: {}."
+_BOUND: Final = "Signed reasoning is bound to what stood before it, and that has changed."
 _FOREIGN: Final = "It has the shape of {}; the list has that of {}."
 
 
@@ -187,6 +189,7 @@ class _Fitting:
     def _begin(self, shape: str) -> None:
         """Forget what was read; the messages are read as this shape."""
         self.shape, self.is_openai = shape, shape.startswith("openai")
+        self.is_rewritten = False  # prefix-bound reasoning is left out
         self.family = family_for(self.limits, counter=self.counter, protocol=shape)
         self.fixed = fixed_rows(self.family, self.request)
         self.contents, self.run = ContentReader(_nothing), list[Json]()
@@ -202,9 +205,9 @@ class _Fitting:
             body=self._body,
             measure=self._measure,
             seqs_by_id=_nothing,
-            objection=_nothing,
+            objection=lambda _seq: "prefix" if self.is_rewritten else None,
             reads=bool,
-            keeps_thoughts=bool,
+            keeps_thoughts=lambda _body: not self.is_rewritten,
             on_refusal="keep",
             provider=self.shape,
             flaw_of=getattr(PROVIDERS[self.shape], "find_flaw", None),
@@ -214,6 +217,7 @@ class _Fitting:
         self.history = History(stub_tokens=self.settings.stub_tokens)
         self.plan: Plan | None = None
         self.seen, self.cut_id, self.has_grown = 0, 0, False
+        self.sealed_tokens = 0  # of reasoning, sent or not
         self.broken = dict[int, str]()  # lines that the provider refuses as they are, and why
         self._forget_output()
 
@@ -306,6 +310,7 @@ class _Fitting:
             )
             if new:
                 timeline.extend(columns)
+            self.sealed_tokens += sum(columns.reasoning)
             self.seen = len(self.events)
             timeline.close()
         if timeline.is_late:
@@ -347,6 +352,12 @@ class _Fitting:
             self._extend()
             try:
                 room = self._room()
+                whole = self.history.ends[-1] + self.is_rewritten * self.sealed_tokens
+                is_due = self.limits.thinking.is_prefix_bound and whole > room
+                if is_due != self.is_rewritten:
+                    self.is_rewritten = is_due
+                    self._restart()
+                    self._extend()
                 if self.plan is None or self.plan.room != room:
                     given: Any = {"settings": self.settings, "stubs": self.stubs}
                     self.plan = Plan(self.history, self, room_tokens=room, **given)
@@ -356,7 +367,8 @@ class _Fitting:
                 error.remedy = said.replace("max_context_tokens", "max_tokens")
                 error.args = (f"{error.problem} {error.remedy}",)
                 raise
-            made = (self._whole() if cut is None else None) or self._made(cut)
+            is_whole = cut is None and not self.is_rewritten
+            made = (self._whole() if is_whole else None) or self._made(cut)
             tokens = self.history.ends[-1] if cut is None else cut.tokens
             out = [messages[at] if v is None else fresh_json(v) for at, v in made]
             places = [at if at >= 0 else None for at, _ in made]
@@ -468,7 +480,8 @@ class _Fitting:
                 elif parts:
                     turns.append((place, Turn(role=role, parts=[*parts], kind="said")))
         if is_whole:
-            return [(at, None)]
+            is_bare = self.is_rewritten and any(timeline.kinds[n] & events.SIGNED for n in lines)
+            return [(at, _bare(self.plain[at]) if is_bare else None)]
         number = self.history.exchange_of(lines[0])
         start = self.history.starts[number]
         seed = [Turn(role="user", parts=[text_part(".")])]
@@ -542,7 +555,8 @@ class _Fitting:
             add(seqs[line], cut_off)
         for repair in (*timeline.log, *timeline.loose()):
             if repair.rule not in ("repair.first_user", "repair.prefill"):  # these were added
-                add(int(repair.id), repair, is_first=False)
+                said = repair._replace(reason=repair.reason or _BOUND)
+                add(int(repair.id), said, is_first=False)
         for line, why in self.broken.items():
             told = ReportEntry("message", "", "repaired", reason=why, rule="repair.refused")
             add(seqs[line], told, is_first=False)
@@ -562,6 +576,15 @@ class _Fitting:
                 name, size = f"added[{number}]", self.family.count_text(text)
                 found[name] = ReportEntry("note", name, "kept", 0, size, why, rule)
         return list(found.values())
+
+
+def _bare(reply: Json) -> Json:
+    """Return a reply without its signed reasoning."""
+    held = {key: value for key, value in as_object(reply).items() if key != "reasoning_details"}
+    if is_list(blocks := held.get("content")):
+        kept = [one for one in blocks if as_object(one).get("type") not in _SEALED]
+        held["content"] = kept or None
+    return held
 
 
 def _like(own: Json, made: Json) -> Json:

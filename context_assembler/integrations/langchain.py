@@ -125,10 +125,12 @@ def _write(sent: dict[str, Any], own: BaseMessage | None, read: dict[str, Any]) 
         kept["content"] = own.content
     if isinstance(new, ToolMessage):
         kept["tool_call_id"] = new.tool_call_id
+    gone: tuple[str, ...] = () if "reasoning_details" in sent else _THOUGHTS
     if isinstance(new, AIMessage) and sent.get("tool_calls") != read.get("tool_calls"):
-        if isinstance(pieces := kept["content"], list):
-            kept["content"] = [p for p in pieces if isinstance(p, str) or p["type"] not in _CALLS]
-        raw = {k: held for k, held in own.additional_kwargs.items() if k != "tool_calls"}
+        gone += _CALLS
         kept |= {"tool_calls": new.tool_calls, "invalid_tool_calls": new.invalid_tool_calls}
-        kept |= {"additional_kwargs": raw}
+        more = own.additional_kwargs.items()
+        kept["additional_kwargs"] = {k: held for k, held in more if k != "tool_calls"}
+    if isinstance(pieces := kept["content"], list):
+        kept["content"] = [p for p in pieces if isinstance(p, str) or p["type"] not in gone]
     return own.model_copy(update=kept)

@@ -123,9 +123,7 @@ def _read(message: ModelMessage) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _read_reply(message: ModelResponse) -> dict[str, Any]:
-    said: list[Any] = []
-    calls: list[Any] = []
-    thoughts: list[Any] = []
+    said, calls, thoughts = list[Any](), list[Any](), list[Any]()
     for part in message.parts:
         match part:
             case TextPart():
@@ -178,7 +176,8 @@ def _write(own: Any, sent: dict[str, Any], read: dict[str, Any], names: dict[str
     content, is_like = sent.get("content"), sent["role"] == read.get("role")
     pieces = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     if is_like and isinstance(own, ModelResponse):
-        kept = list(own.parts)
+        has_thoughts = "reasoning_details" in sent
+        kept = [p for p in own.parts if has_thoughts or not isinstance(p, ThinkingPart)]
         if (calls := sent.get("tool_calls")) != read.get("tool_calls"):
             kept = [part for part in kept if not isinstance(part, ToolCallPart)]
             for call in calls or ():

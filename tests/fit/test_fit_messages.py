@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_assembler import FittedMessages, fit_messages
+from context_assembler import FittedMessages, ToolCall, fit_messages
 from context_assembler.errors import ContextOverflowError, TranscriptError, UnknownModelError
 from context_assembler.providers import check_payload
 from context_assembler.providers.wire import as_list
+from context_assembler.testing import ScriptedReply, serve_providers
 from context_assembler.tokens import TokenCounter
 
 KEYS = {
@@ -217,6 +218,34 @@ def test_reasoning_with_an_id_stays_before_a_call_without_one(corpus: Path) -> N
     for row in rows:
         items = row["request"]["input"]
         assert fit_messages(items, model="gpt-5.5").indices == [*range(len(items))]
+
+
+def test_reasoning_that_is_bound_to_what_stood_before_it_is_left_out_after_a_cut() -> None:
+    from anthropic import Anthropic
+
+    model, told, before = "claude-opus-5-5", [user("anthropic", "Migrate the table.")], None
+    calls = [ToolCall(call_id=f"c{n}", name="read", arguments={"page": n}) for n in range(30)]
+    thinking: Any = {"type": "adaptive", "display": "summarized"}
+    tools: Any = [{"name": "read", "input_schema": {"type": "object"}}]
+    left_out = list[int]()
+    with serve_providers([ScriptedReply("So.", (call,), "Next.") for call in calls]) as server:
+        client = Anthropic(base_url=server.anthropic_url, api_key="test", max_retries=0)
+        for call in calls:
+            given: Any = {"model": model, "tools": tools, "max_tokens": 4_000}
+            fitted = fit_messages(told, **given, after=before)
+            assert fitted.messages == (alone := fit_messages(told, **given)).messages
+            assert fitted.changes == alone.changes
+            check(fitted, told)
+            left_out.append(sum(one.rule == "reasoning.prefix" for one in fitted.changes))
+            before = fitted
+            reply = client.messages.create(
+                **given | {"max_tokens": 1_000}, messages=fitted.messages, thinking=thinking
+            )
+            text = "row of the table\n" * 40
+            told += [reply, {"role": "user", "content": [result_block(call.call_id, text)]}]
+    assert not server.refusals
+    assert left_out[0] == 0
+    assert left_out[-1] > 1
 
 
 class TestBrokenLists:

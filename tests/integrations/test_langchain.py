@@ -38,10 +38,10 @@ def responses_model(server: ProviderServer) -> Any:
 
 
 def anthropic_model(server: ProviderServer) -> Any:
-    url = server.anthropic_url
-    thinking = {"type": "enabled", "budget_tokens": 1024}
+    """Return a model whose signed reasoning is bound to what stood before it."""
+    url, thinking = server.anthropic_url, {"type": "adaptive", "display": "summarized"}
     return ChatAnthropic(
-        model="claude-sonnet-4-6", base_url=url, api_key="test", max_tokens=2000, thinking=thinking
+        model="claude-opus-5-5", base_url=url, api_key="test", max_tokens=2000, thinking=thinking
     )
 
 

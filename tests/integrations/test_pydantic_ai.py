@@ -52,12 +52,11 @@ def responses_model(server: ProviderServer) -> Any:
 
 
 def anthropic_model(server: ProviderServer) -> Any:
+    """Return a model whose signed reasoning is bound to what stood before it."""
     provider = AnthropicProvider(api_key="test", base_url=server.anthropic_url)
-    settings = {
-        "max_tokens": 2000,
-        "anthropic_thinking": {"type": "enabled", "budget_tokens": 1024},
-    }
-    return AnthropicModel("claude-sonnet-4-6", provider=provider, settings=settings)
+    thinking = {"type": "adaptive", "display": "summarized"}
+    settings: Any = {"max_tokens": 2000, "anthropic_thinking": thinking}
+    return AnthropicModel("claude-opus-5-5", provider=provider, settings=settings)
 
 
 async def agent(model: Callable[[ProviderServer], Any], own: Any, server: ProviderServer) -> str:
