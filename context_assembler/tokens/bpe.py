@@ -71,6 +71,14 @@ class _Skeleton(dict[int, str | int]):
 
 _STAND_INS: Final = {"Lu": "A", "Lt": "A", "Ll": "b", "L": "ª", "M": "\u0300", "N": "0"}
 _SKELETON: Final = _Skeleton()
+
+
+@cache
+def _western() -> bytes:
+    every = bytes(range(256)).decode("cp1252", "replace")
+    return every.translate(_SKELETON).encode("latin-1")
+
+
 _CLASSES: Final = (
     (r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", "A-Zª\u0300"),
     (r"\p{Ll}\p{Lm}\p{Lo}\p{M}", "a-zª\u0300"),
@@ -171,14 +179,16 @@ class Vocabulary:
 
     def _split(self, text: str) -> list[str] | None:
         """Return the words of text in any script; `None` if Python does not know a character."""
-        try:
-            text.encode()
-        except UnicodeEncodeError:  # as tiktoken reads it: pairs joined, lone surrogates replaced
+        try:  # texts in Western languages, a byte for each character: in a third of the time
+            skeleton = text.encode("cp1252").translate(_western()).decode("latin-1")
+        except UnicodeEncodeError:
+            # As tiktoken reads it: surrogate pairs joined, lone ones replaced.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        try:
-            sizes = map(len, self._find(text.translate(_SKELETON)))
-        except _UnassignedError:
-            return None
+            try:
+                skeleton = text.translate(_SKELETON)
+            except _UnassignedError:
+                return None
+        sizes = map(len, self._find(skeleton))
         ends = list(accumulate(sizes))
         return [text[start:end] for start, end in pairwise((0, *ends))]
 
