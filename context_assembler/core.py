@@ -706,7 +706,7 @@ class _Live:
                 request.system,
                 events.to_json(request.tools),
                 [parameters.thinking_budget, parameters.thinking_level],
-                events.to_json(parameters.tool_choice),
+                events.to_json([parameters.tool_choice, parameters.response_format]),
             ]
         )
         purpose = f"fixed|{self.family.key}|{_digest(said)}"
@@ -1224,9 +1224,13 @@ _GEMINI_3_MODE_TOKENS: Final = 19  # fitted: what any mode of calling costs, `AU
 _THINKING_TOKENS: Final = {"anthropic-legacy": (28, 17)}  # by encoding: a budget, an effort
 
 
-def _hidden_rows(request: Request) -> Iterator[LedgerRow]:
+def _hidden_rows(family: Family, request: Request) -> Iterator[LedgerRow]:
     """Yield the text that a provider adds because of a request's parameters."""
     limits, parameters = request.limits, request.parameters
+    if (form := parameters.response_format) is not None and form.schema is not None:
+        # No provider says more than that its text is input.
+        schema = family.count_text(events.compact_json(form.schema))
+        yield LedgerRow("overhead", "response format", schema)
     choice = parameters.tool_choice
     if request.tools and choice is not None and choice.mode in ("any", "tool"):
         forced = 0
@@ -1271,7 +1275,10 @@ def fixed_rows(family: Family, request: Request) -> list[LedgerRow]:
         *(LedgerRow("tools", tool.name, tokens) for tool, tokens in sized),
         LedgerRow("overhead", "tools", overhead),
     ]
-    rows += [LedgerRow("overhead", "request", family.request_tokens), *_hidden_rows(request)]
+    rows += [
+        LedgerRow("overhead", "request", family.request_tokens),
+        *_hidden_rows(family, request),
+    ]
     return [row for row in rows if row.tokens or row.kind == "tools"]
 
 

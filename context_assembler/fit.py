@@ -15,7 +15,7 @@ from context_assembler import events
 from context_assembler import options as declared
 from context_assembler.context import LedgerRow, Request, input_budget
 from context_assembler.core import fixed_rows, overflow
-from context_assembler.errors import ContextOverflowError, InvalidParameterError, TranscriptError
+from context_assembler.errors import ContextOverflowError, TranscriptError
 from context_assembler.events import Body, Json, JsonObject, is_list, is_object
 from context_assembler.history.lines import SYNTHETIC, Rules, Timeline
 from context_assembler.models import ModelLimits, get_model_limits, protocol_for
@@ -89,6 +89,7 @@ def fit_messages(
     max_tokens: int | None = None,
     system: Any = None,
     tools: Iterable[Any] | None = None,
+    response_format: Any = None,
     strategy: declared.StrategyName | OwnStrategy = "smart",
     keep_last_messages: int | None = None,
     keep_last_turns: int | None = None,
@@ -112,6 +113,7 @@ def fit_messages(
             reserve for the reply.
         system: The system prompt that is sent next to the messages: text, or a list of text blocks.
         tools: Those that are sent next to the messages: specs of any provider, or functions.
+        response_format: The schema of the reply that is sent next to the messages; as in `assemble`.
         strategy: `smart`, `simple`, `sliding`, or a function (`OwnStrategy`).
         keep_last_messages: Newest messages that stay, if they fit.
         keep_last_turns: Newest turns that stay, if they fit.
@@ -136,14 +138,10 @@ def fit_messages(
         shorten_repeats=shorten_repeats,
         on_overflow=on_overflow,
     )
-    if max_tokens is not None and max_tokens < 1:
-        remedy = "Pass a number of tokens, or leave it out."
-        raise InvalidParameterError(
-            "max_tokens", max_tokens, rule="must be at least 1", remedy=remedy
-        )
+    asked = declared.read_options({"max_tokens": max_tokens, "response_format": response_format})
     given, specs = [*messages], [*(tools or ())]
     prompt = _plain(system, "system")
-    key = limits, max_tokens, prompt, settings, counter, [_plain(one, "tools") for one in specs]
+    key = limits, asked, prompt, settings, counter, [_plain(one, "tools") for one in specs]
     fitted = after.state.fit(given, key) if after is not None else None
     if fitted is None:
         fitted = _Fitting(key, specs).fit(given, key)
@@ -165,7 +163,7 @@ class _Fitting:
 
     def __init__(self, key: tuple[Any, ...], tools: Sequence[Any]) -> None:
         self.key, self.lock = key, Lock()
-        self.limits, most, prompt, self.settings, self.counter, _ = key
+        self.limits, asked, prompt, self.settings, self.counter, _ = key
         self.given: list[Any] = []  # copies of the messages, to compare them with
         self.plain: list[Json] = []
         self.shapes: list[list[str]] = []
@@ -178,6 +176,8 @@ class _Fitting:
         text = prompt if isinstance(prompt, str) else text_of({"type": "text", **p} for p in parts)
         chosen = declared.DefaultsResolver({"model": self.limits.id}).resolve()
         parameters, _ = declared.validate_for_model(chosen, self.limits)
+        parameters = parameters._replace(response_format=asked.get("response_format"))
+        most = asked.get("max_tokens")
         reserve = parameters.max_tokens if most is None else 0
         request = Request(limits=self.limits, parameters=parameters, system=text, tools=specs)
         self.budget = input_budget(self.limits, max_tokens=reserve, max_context_tokens=most)

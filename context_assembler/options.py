@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -25,6 +26,7 @@ from typing import (
     TypedDict,
     Union,
     Unpack,
+    cast,
     dataclass_transform,
     get_args,
     get_origin,
@@ -34,7 +36,7 @@ from context_assembler import errors
 from context_assembler.errors import Bounds, ConfigurationError, InvalidParameterError
 from context_assembler.events import Json, JsonObject, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
-from context_assembler.ports import OwnStrategy, TextOf, ToolChoice, ToolSpec
+from context_assembler.ports import OwnStrategy, ResponseFormat, TextOf, ToolChoice, ToolSpec
 from context_assembler.texts import read_file
 
 Layer: TypeAlias = Literal["request", "session", "agent", "system", "model"]
@@ -93,6 +95,36 @@ def _read_tool_choice(name: str, value: Json) -> ToolChoice:
         rule = "must be a mode or a tool"
         raise InvalidParameterError(name, value, rule=rule, remedy=_CHOICE_REMEDY)
     return ToolChoice(mode=mode, allows_parallel=parallel)
+
+
+def _read_response_format(name: str, value: Any) -> ResponseFormat:
+    """Read a JSON schema, as JSON text as well, a pydantic model, or the form of an SDK.
+
+    Source:
+        types of the packages anthropic 2.14, openai 3.57 and google-genai 3.6: JSONOutputFormatParam,
+        ResponseFormatJSONSchema, ResponseTextConfigParam, GenerateContentConfig (read 2026-11-30)
+    """
+    if isinstance(value, ResponseFormat):
+        return value
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = json.loads(value)
+    fields = dict(value) if is_object(value) else {}
+    for nested in ("format", "json_schema"):
+        if is_object(inner := fields.get(nested)):
+            fields |= inner
+    is_form = fields.get("type") in ("json_schema", "json_object") or "response_mime_type" in fields
+    keys = "schema", "response_json_schema", "response_schema"
+    own = None if is_form or not fields else fields
+    schema = next((fields[key] for key in keys if key in fields), own)
+    title, model = fields.get("name"), cast("Any", value if schema is None else schema)
+    if hasattr(model, "model_json_schema"):
+        title, schema = title or model.__name__, model.model_json_schema()
+    if not is_object(schema) and not (is_form and schema is None):
+        rule, remedy = "must be a schema of the reply", "Pass a JSON schema, or a pydantic model."
+        raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+    title = re.sub(r"[^a-zA-Z0-9_-]", "_", title or "reply")[:64]
+    return ResponseFormat(schema, title, fields.get("strict") is not False)
 
 
 def _read_tools(_: str, value: Any) -> tuple[Any, ...]:
@@ -168,6 +200,8 @@ class GivenOptions(TypedDict, total=False):
         additional_tools: Tools for this call: functions, or specs in any provider's shape.
         disabled_tools: Names of tools that are not offered.
         tool_choice: `auto`, `none`, `any`, or the one tool that the model must call.
+        response_format: What the reply must be: a JSON schema, a pydantic model, or the
+            provider's own form of either.
         max_context_tokens: Upper bound for the whole input, below the model's own.
         reserve_tokens: Tokens kept free for the reply, `max_tokens` by default; if
             `max_context_tokens` is given as well, they are taken from it.
@@ -214,6 +248,7 @@ class GivenOptions(TypedDict, total=False):
     additional_tools: Annotated[Any, _read_tools]
     disabled_tools: Annotated[Sequence[str] | None, _Word]
     tool_choice: Annotated[Any, _read_tool_choice]
+    response_format: Annotated[Any, _read_response_format]
     max_context_tokens: Annotated[int | None, _AtLeastOne]
     reserve_tokens: Annotated[int | None, _NotNegative]
     truncation_strategy: Annotated[StrategyName | OwnStrategy | None, _read_strategy]
@@ -834,6 +869,7 @@ class Parameters(NamedTuple):
     thinking_level: str | None = None
     thinking_budget: int | None = None
     tool_choice: ToolChoice | None = None
+    response_format: ResponseFormat | None = None
 
 
 # If such an option of a session cannot be read, no tool is offered rather than every one.

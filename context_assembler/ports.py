@@ -86,6 +86,14 @@ class ToolChoice(NamedTuple):
     allowed: tuple[str, ...] | None = None
 
 
+class ResponseFormat(NamedTuple):
+    """What the reply must be: JSON that a schema describes; without a schema, any JSON object."""
+
+    schema: JsonObject | None = None
+    name: str = "reply"
+    is_strict: bool = True
+
+
 class ChangeForms(NamedTuple):
     """How a provider's model can learn of changed tools without a change of what was sent before.
 

@@ -141,6 +141,7 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # parameter.allowed_tools: The API cannot limit a call to some of the tools.
 # parameter.expired: The provider no longer keeps it.
 # parameter.parallel_tool_calls: The API has no switch for it.
+# parameter.response_format: The API takes another form of the schema.
 # parameter.temperature: The model does not heed it, or takes another value.
 # parameter.thinking_budget: The calls in flight began without thinking.
 # parameter.thinking_level: The API takes another level for this request.
@@ -173,9 +174,9 @@ Rule: TypeAlias = Literal[
     Literal["reasoning.origin", "reasoning.prefix", "reasoning.prefix_unknown"],
     Literal["reasoning.protocol", "reasoning.provider", "reasoning.unfinished"],
     Literal["reasoning.unsigned", "reasoning.unsupported", "parameter.allowed_tools"],
-    Literal["parameter.expired", "parameter.parallel_tool_calls", "parameter.temperature"],
-    Literal["parameter.thinking_budget", "parameter.thinking_level", "parameter.top_k"],
-    Literal["parameter.top_p", "note.waits", ""],
+    Literal["parameter.expired", "parameter.parallel_tool_calls", "parameter.response_format"],
+    Literal["parameter.temperature", "parameter.thinking_budget", "parameter.thinking_level"],
+    Literal["parameter.top_k", "parameter.top_p", "note.waits", ""],
 ]
 
 OFFERED: Final[frozenset[Decision]] = frozenset({"kept", "shortened", "repaired"})

@@ -9,10 +9,18 @@ from context_assembler.context import Request
 from context_assembler.errors import EmptySessionError, ReplyError
 from context_assembler.events import Json, JsonObject, Usage, compact_json, is_plain
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
+from context_assembler.ports import (
+    ChangeForms,
+    Payload,
+    ResponseFormat,
+    ToolSearch,
+    ToolSpec,
+    Turn,
+    read_change,
+)
 from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList, peek
-from context_assembler.providers.schemas import root_object_schema, walk_schemas
+from context_assembler.providers.schemas import closed_schema, root_object_schema, walk_schemas
 from context_assembler.providers.wire import as_list, as_object, as_text, plain_json
 from context_assembler.texts import clean_text
 
@@ -239,6 +247,7 @@ def _as_media(block: JsonObject) -> JsonObject | None:
 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use
 # https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read 2026-11-27)
 BOUNDS: Final = frozenset({"minimum", "maximum", "minLength", "maxLength", "multipleOf"})
+_UNBOUNDED: Final = BOUNDS | {"minItems", "maxItems", "exclusiveMinimum", "exclusiveMaximum"}
 _UNSTRICT: Final = BOUNDS | {"minItems", "maxItems", "$ref"}
 
 
@@ -764,6 +773,8 @@ class Wire(wire.GrownWire):
             made["thinking"] = {"type": "adaptive"}
         if level != "none" and level in rule.levels:
             made["output_config"] = {"effort": level}
+        if (form := given.response_format) is not None:
+            made["output_config"] = {**made.get("output_config", {}), "format": self._format(form)}
         if given.stop_sequences:
             # https://github.com/BerriAI/litellm/issues/3286 (read 2026-11-27)
             if not all(map(str.strip, given.stop_sequences)):
@@ -783,6 +794,22 @@ class Wire(wire.GrownWire):
             made["extra_headers"] = {"anthropic-version": "2023-06-01"}
             made["extra_body"] = sampling
         return made
+
+    def _format(self, given: ResponseFormat) -> Block:
+        """Return the schema of the reply; bounds stand in descriptions, objects are closed.
+
+        https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read 2026-11-27)
+        """
+        if given.schema is None:
+            raise self.refusal("it has no JSON mode", "Pass a schema as response_format.")
+        schema = closed_schema(given.schema, unsaid=_UNBOUNDED)
+        if not suits_strict(schema, _UNBOUNDED):
+            remedy = "Name the properties of every object, or use a tool that is not strict."
+            raise self.refusal("it takes no open object in response_format", remedy)
+        if schema != closed_schema(given.schema):
+            why = "Bounds stand in the descriptions, since the API enforces none."
+            self.report("response_format", why, "parameter.response_format", "repaired")
+        return {"type": "json_schema", "schema": schema}
 
     def _tool_choice(self, request: Request) -> Block:
         """Return the tool choice, which is only taken next to tools.

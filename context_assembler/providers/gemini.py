@@ -15,7 +15,7 @@ from context_assembler.events import Json, JsonObject, Usage, compact_json
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn
 from context_assembler.providers import wire
-from context_assembler.providers.lent import LentList
+from context_assembler.providers.lent import LentList, fresh_json
 from context_assembler.providers.schemas import root_object_schema, target_of, walk_schemas
 from context_assembler.providers.wire import Change, as_list, as_object, as_text, text_part
 from context_assembler.report import ReportEntry, Rule
@@ -252,6 +252,17 @@ def _response_object(texts: Sequence[str], *, is_error: bool) -> dict[str, Json]
 # ---- tools ----
 
 
+def _sayable(schema: Any) -> Any:
+    """Return the schema, changed so that only what begins with `$` is next to a reference.
+
+    Docstring of `google.genai.types.GenerateContentConfig.response_json_schema`, google-genai 3.6
+    """
+    for one in walk_schemas(schema):
+        if isinstance(one, dict) and "$ref" in one and len(one) > 1 and "anyOf" not in one:
+            one["anyOf"] = [{"$ref": one.pop("$ref")}]
+    return schema
+
+
 def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str, Json] | None:
     """Return one function; its schema in the field that takes JSON Schema as it is.
 
@@ -264,11 +275,7 @@ def _declare(tool: ToolSpec, name: str, entries: list[ReportEntry]) -> dict[str,
         reason = f"The API cannot take its schema: {lost!r} points to nothing inside it."
         entries.append(wire.tool_entry(tool, "tool.schema", reason))
         return None
-    for one in walk_schemas(schema):
-        # Only what begins with `$` may be next to a reference. Docstring of
-        # `google.genai.types.GenerateContentConfig.response_json_schema`, google-genai 3.6
-        if isinstance(one, dict) and "$ref" in one and len(one) > 1 and "anyOf" not in one:
-            one["anyOf"] = [{"$ref": one.pop("$ref")}]
+    _sayable(schema)
     if tool.is_strict:
         reason = "It is offered without strict mode: the API has no strict mode."
         entries.append(wire.tool_entry(tool, "tool.strict", reason, "repaired"))
@@ -494,6 +501,9 @@ class Wire(wire.GrownWire):
             "thinking_config": self._thinking(request),
             "stop_sequences": self.stops(request, most=MAX_STOP_SEQUENCES),
         }
+        if (form := given.response_format) is not None:
+            config["response_mime_type"] = "application/json"
+            config["response_json_schema"] = _sayable(fresh_json(form.schema))
         config = {key: held for key, held in config.items() if held}
         ignores = request.limits.parameters.temperature in ("ignored", "never")
         for name in ("temperature", "top_p", "top_k"):

@@ -12,7 +12,11 @@ from context_assembler.models import ModelLimits
 from context_assembler.ports import Payload, ToolSpec, Turn
 from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList
-from context_assembler.providers.schemas import objection_to_strict, root_object_schema
+from context_assembler.providers.schemas import (
+    closed_schema,
+    objection_to_strict,
+    root_object_schema,
+)
 from context_assembler.providers.wire import as_list, as_object, as_text
 from context_assembler.texts import clean_text
 
@@ -214,6 +218,24 @@ class OpenAIWire(wire.GrownWire):
         told = f"It is offered without strict mode: {reason}."
         self.entries.append(wire.tool_entry(tool, "tool.strict", told, "repaired"))
         return replace(tool, is_strict=False)
+
+    def _reply_format(self, request: Request) -> Item:
+        """Return the form of the reply; without strict mode if its schema cannot be enforced.
+
+        Strict mode wants all properties to be required, as `to_strict_json_schema` of the openai
+        package 3.57 writes them.
+        """
+        given = request.parameters.response_format
+        if given is None or given.schema is None:
+            return {} if given is None else {"type": "json_object"}
+        schema = closed_schema(given.schema, requires_all=True)
+        if given.is_strict and (reason := objection_to_strict(schema)):
+            said = f"It is sent without strict mode: {reason}."
+            self.report("response_format", said, "parameter.response_format", "repaired")
+            given = given._replace(is_strict=False)
+        schema = schema if given.is_strict else wire.plain_json(given.schema)
+        form = {"name": given.name, "schema": schema, "strict": given.is_strict}
+        return {"type": "json_schema", **form}
 
     def _native(self, tool: ToolSpec) -> Item:
         """Return the API's own form of a tool; empty if it has none."""

@@ -251,6 +251,9 @@ class Wire(openai.OpenAIWire):
             why = "Chat Completions takes this model's tools only without reasoning: it is 'none'."
             self.report("thinking_level", why, "parameter.thinking_level", "repaired")
         made |= self._sampling(request)
+        if form := self._reply_format(request):
+            kind = form.pop("type")
+            made["response_format"] = {"type": kind} | ({kind: form} if form else {})
         if parameters.stop_sequences:
             if self.is_own and not request.limits.parameters.accepts_stop:
                 raise self.refusal("it takes no stop sequences", "Leave stop_sequences out.")

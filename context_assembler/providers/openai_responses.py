@@ -510,6 +510,8 @@ class Wire(openai.OpenAIWire):
             made["include"] = ["reasoning.encrypted_content"]
         if (effort := openai.effort_of(request)) is not None:
             made["reasoning"] = {"effort": effort}
+        if form := self._reply_format(request):
+            made["text"] = {"format": form}
         return made | self._sampling(request) | self._cache_key(request)
 
     def _told(self) -> dict[str, ToolSpec]:

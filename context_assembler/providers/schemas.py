@@ -7,11 +7,12 @@ says nothing, and a server may give another one each time.
 
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from sys import float_info
 from typing import Final, NamedTuple
 
 from context_assembler.errors import InvalidToolError, brief
-from context_assembler.events import Json, JsonObject
+from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.providers.lent import fresh_json
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
 
@@ -309,6 +310,30 @@ def target_of(root: JsonObject, reference: str) -> JsonObject | None:
         else:
             return None
     return as_object(found)
+
+
+# ---- what is enforced ----
+
+
+def closed_schema(
+    schema: JsonObject, *, requires_all: bool = False, unsaid: AbstractSet[str] = frozenset()
+) -> dict[str, Json]:
+    """Return a copy whose objects take no other properties than they name, and maybe require all.
+
+    Args:
+        unsaid: Keywords that stand in the description instead.
+    """
+    made = as_object(fresh_json(schema))
+    for one in walk_schemas(made):
+        assert isinstance(one, dict), "a copy is plain"
+        if "object" in (as_list(one.get("type")) or [one.get("type")]):
+            one.setdefault("additionalProperties", False)
+            if requires_all:
+                one["required"] = [*as_object(one.get("properties"))]
+        if lost := {key: one.pop(key) for key in sorted(unsaid & one.keys())}:
+            said = f"{as_text(one.get('description'))}\n{compact_json(lost)}"
+            one["description"] = said.strip()
+    return made
 
 
 # ---- OpenAI's strict mode ----

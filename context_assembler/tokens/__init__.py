@@ -3,9 +3,7 @@
     TokenCounter("claude-sonnet-5-5").count_text("How many tokens is this?")
 
 A family counts stored events, the system prompt and tools as one model reads them: exactly if its
-vocabulary is public, else by an estimate that is fitted to its tokenizer. A schema for the reply
-(`response_format`, `text.format` …) is not counted: no option sends one, and whoever adds one to a
-payload must leave room for it.
+vocabulary is public, else by an estimate that is fitted to its tokenizer.
 """
 
 import json

@@ -369,10 +369,11 @@ class TestSizes:
             {"system": "Be brief. " * 50},
             {"system": blocks},
             {"tools": [find]},
+            {"response_format": {"type": "object", "properties": {"city": {"type": "string"}}}},
         ]
         for more in wide:
             fitted = fit_messages([user("anthropic", "Hi")], model="claude-sonnet-4-6", **more)
-            assert fitted.tokens > bare.tokens + 20
+            assert fitted.tokens > bare.tokens + 10
 
     def test_what_cannot_fit_is_an_error_with_sizes(self) -> None:
         for messages in (

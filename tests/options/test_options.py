@@ -1,11 +1,13 @@
 """Options: read at the edge, settled from four layers, held against what one model takes."""
 
 import copy
+import json
 import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from context_assembler import AssembleOptions, AssemblerConfig, DefaultsResolver, get_model_limits
 from context_assembler.errors import (
@@ -26,7 +28,7 @@ from context_assembler.options import (
     validate_for_model,
     validate_tool_choice,
 )
-from context_assembler.ports import ToolChoice, ToolSpec
+from context_assembler.ports import ResponseFormat, ToolChoice, ToolSpec
 
 SONNET = "claude-sonnet-4-5"
 OPUS = "claude-opus-5-5"
@@ -47,7 +49,30 @@ def test_every_option_says_what_it_is() -> None:
     assert {option.name for option in declared if not option.help.endswith((".", ")"))} == set()
 
 
+class City(BaseModel):
+    name: str
+
+
+PLACE: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
+_FORM: dict[str, Any] = {"name": "place", "schema": PLACE, "strict": False}
+FORM = ResponseFormat(PLACE, "place", is_strict=False)
 READ: dict[str, tuple[str, Any, Any]] = {
+    "a schema": ("response_format", PLACE, ResponseFormat(PLACE)),
+    "a schema as JSON": ("response_format", json.dumps(PLACE), ResponseFormat(PLACE)),
+    "a model": ("response_format", City, ResponseFormat(City.model_json_schema(), "City")),
+    "Chat's schema": ("response_format", {"type": "json_schema", "json_schema": _FORM}, FORM),
+    "Responses' schema": ("response_format", {"format": {"type": "json_schema", **_FORM}}, FORM),
+    "Anthropic's schema": (
+        "response_format",
+        {"format": {"type": "json_schema", "schema": PLACE}},
+        ResponseFormat(PLACE),
+    ),
+    "Gemini's schema": (
+        "response_format",
+        {"response_mime_type": "application/json", "response_schema": City},
+        ResponseFormat(City.model_json_schema(), "City"),
+    ),
+    "any object": ("response_format", {"type": "json_object"}, ResponseFormat()),
     "a whole number for a number": ("temperature", 1, 1.0),
     "one text for a list": ("stop_sequences", "END", ("END",)),
     "blanks of a text": ("stop_sequences", ["\n\nHuman:"], ("\n\nHuman:",)),
@@ -103,6 +128,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[AssemblyError], str]] = {
     "blank text": ({"model": " "}, InvalidParameterError, "text that is not blank"),
     "text for a truth": ({"exact": "yes"}, InvalidParameterError, "true or false"),
     "a number for a list": ({"permissions": 5}, InvalidParameterError, "a list, each text"),
+    "no schema": ({"response_format": "json"}, InvalidParameterError, "Pass a JSON schema"),
     "no choice": ({"tool_choice": {"type": "maybe"}}, InvalidParameterError, "Use 'auto'"),
 }
 

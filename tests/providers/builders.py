@@ -7,7 +7,7 @@ from context_assembler.context import Request
 from context_assembler.events import JsonObject
 from context_assembler.models import ModelRegistry
 from context_assembler.options import Parameters
-from context_assembler.ports import ToolChoice, ToolSpec, Turn
+from context_assembler.ports import ResponseFormat, ToolChoice, ToolSpec, Turn
 from context_assembler.providers import PROVIDERS, check_payload
 
 REGISTRY: Final = ModelRegistry()
@@ -93,6 +93,8 @@ def request(
     """Return a request for a provider's model; other keywords are parameters."""
     if isinstance(choice := parameters.get("tool_choice"), dict):
         parameters["tool_choice"] = ToolChoice(**choice)
+    if isinstance(form := parameters.get("response_format"), dict):
+        parameters["response_format"] = ResponseFormat(**form)
     parameters = {k: tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
     return Request(
         limits=REGISTRY.get(model or MODELS[provider]),
