@@ -69,6 +69,7 @@ class _Known:
         self.sent_tools: tuple[str, Any] = ("", None)
         self.drafts: dict[str, _Draft] = {}
         self.asker: prompt.TextAsker | None = None
+        self.lister: prompt.SkillLister | None = None
 
     def is_of(self, head: SessionHead) -> bool:
         """Whether all of it still holds."""
@@ -102,6 +103,7 @@ class _Draft:
     ) -> None:
         self.facade, self.known, session = facade, known, known.session
         self.agent_id = agent_id or session.agent_id
+        self.session = replace(session, agent_id=self.agent_id)
         config = facade.config
         agent = config.agents.get(self.agent_id or "")
         settled = facade.resolver.resolve(given, session=session.defaults, agent=agent)
@@ -788,7 +790,8 @@ class ContextAssembler:
         return draft.waits or not are_sync
 
     def _gather_now(self, head: SessionHead, draft: _Draft) -> _Gathered:
-        skills = self._show(draft, self._skills.list_now() if self._skills is not None else None)
+        lister = self._lister(draft)
+        skills = self._show(draft, lister and lister.list_now(draft.session))
         offered: OfferedTools | None = None
         if skills or self._has_tools:
             is_constant = self._skills is None and self.tools.is_constant
@@ -804,7 +807,8 @@ class ContextAssembler:
         from asyncio import gather
 
         async def offer() -> "OfferedTools | None":
-            listed = await self._skills.list() if self._skills is not None else None
+            lister = self._lister(draft)
+            listed = await lister.list(draft.session) if lister else None
             skills, extra = self._show(draft, listed), draft.options.additional_tools or ()
             if not (self._has_tools or skills or extra):
                 return None
@@ -824,6 +828,13 @@ class ContextAssembler:
         if known.asker is None:
             known.asker = TextAsker(known.session, timeout_seconds=seconds, now=self.now)
         return known.asker
+
+    def _lister(self, draft: _Draft) -> "prompt.SkillLister | None":
+        """Return what asks for the session's skills, and knows what it was answered last."""
+        known = draft.known
+        if known.lister is None and self._skills is not None:
+            known.lister = self._skills.for_session()
+        return known.lister
 
     def _show(self, draft: _Draft, listed: Any) -> Sequence[Any]:
         """Keep what the prompt has of skills; return the sources of the active ones' tools."""
@@ -849,6 +860,7 @@ class ContextAssembler:
                 patterns=options.skill_filter,
                 active=options.active_skills or (),
                 activates_named=draft.settled.layers.get("skill_filter") == "request",
+                shows_examples=self.config.skills.shows_examples,
                 mask=self.mask,
             )
             draft.listed, draft.shown = listed, shown

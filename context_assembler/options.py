@@ -489,9 +489,11 @@ class SkillSettings(Settings):
     Attributes:
         folders: Folders of skills, relative to the configuration's; of two skills with one
             name the earlier folder's stays.
+        shows_examples: Whether the examples of an active skill follow its instructions.
     """
 
     folders: tuple[Path, ...] = ()
+    shows_examples: bool = False
 
 
 class ToolSettings(Settings):

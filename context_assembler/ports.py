@@ -229,6 +229,8 @@ class Skill(Value):
             the model and the application; nothing is limited by it.
         is_hidden: Whether the model does not know it unless it is active: its author keeps it for
             people to call (`disable-model-invocation`).
+        is_active: Whether it is active without being named.
+        examples: Follow its instructions if `[skills] shows_examples` is set.
     """
 
     name: str
@@ -239,6 +241,16 @@ class Skill(Value):
     tools: tuple[JsonObject, ...] = ()
     allowed_tools: tuple[str, ...] = ()
     is_hidden: bool = False
+    is_active: bool = False
+    examples: tuple[str, ...] = ()
+
+
+class SkillProvider(Protocol):
+    """Where skills come from: folders, code, a database."""
+
+    async def list_skills(self, session: Session) -> Iterable[Skill]:
+        """Return the skills for a session; its `agent_id` is the agent of the call."""
+        ...
 
 
 class Turn(TypedDict, total=False):

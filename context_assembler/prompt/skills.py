@@ -15,11 +15,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, brief, did_you_mean, with_article
-from context_assembler.events import Json, JsonObject, is_list, is_object
+from context_assembler.events import Json, JsonObject, Session, is_list, is_object
 from context_assembler.ports import Skill
+from context_assembler.prompt.asking import is_async
 from context_assembler.prompt.cutting import seal_text
 from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
@@ -32,9 +34,15 @@ _MAX_DESCRIPTION_CHARS: Final = 1_024
 _NAME: Final = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*")
 # `Bash(git add:*)` is one tool; commas are what other clients write between them.
 _ALLOWED: Final = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
-_INTRODUCTION: Final = (
-    "# Skills\n\nEach skill is a file of instructions for one kind of task. "
-    "Read the file before you begin a task that its description fits.\n"
+_FILES: Final = (
+    "Each skill is a file of instructions for one kind of task. "
+    "Read the file before you begin a task that its description fits."
+)
+_NO_FILES: Final = (
+    "Each skill is for one kind of task. The instructions of those in use follow the list."
+)
+_SOME_FILES: Final = (
+    "The instructions of skills without a file follow the list while they are in use."
 )
 
 
@@ -65,14 +73,15 @@ class FolderSkills:
         self._skills: list[Skill] = []
         self._readings: list[Reading] = []
 
-    async def list_skills(self) -> Sequence[Skill]:
+    async def list_skills(self, session: Session | None = None) -> Sequence[Skill]:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
         import asyncio
 
-        return await asyncio.to_thread(self.list_now)
+        return await asyncio.to_thread(self.list_now, session)
 
-    def list_now(self) -> Sequence[Skill]:
+    def list_now(self, session: Session | None = None) -> Sequence[Skill]:
         """Return the skills, sorted by name; a broken one does not harm the rest."""
+        del session  # they are the same for all
         if self._readings and not any(reading.has_changed() for reading in self._readings):
             return self._skills
         skills = dict[str, Skill]()
@@ -147,6 +156,7 @@ def _parse(reading: Reading, path: str, priority: int) -> tuple[Skill | str, lis
         allowed_tools=tuple(allowed),
         # Where YAML was read line by line, a flag is text.
         is_hidden=str(metadata.get("disable-model-invocation")).lower() in ("true", "yes", "on"),
+        examples=tuple(one for one in _listed(metadata.get("examples")) if isinstance(one, str)),
     )
     return skill, notes
 
@@ -166,7 +176,7 @@ def _listed(value: Json) -> list[Json]:
 
 
 def open_skill_providers(given: Any) -> list[Any]:
-    """Open the short forms of skills: a folder, a provider, or a list of these.
+    """Open the short forms: a folder, a skill, a function of the session, a list of these.
 
     Raises:
         ConfigurationError: Something is neither.
@@ -175,11 +185,32 @@ def open_skill_providers(given: Any) -> list[Any]:
         return [] if given is None else [FolderSkills(given)]
     if type(given) in (list, tuple):
         return [provider for entry in given for provider in open_skill_providers(entry)]
-    if not callable(getattr(given, "list_skills", None)):
+    if callable(getattr(given, "list_skills", None)):
+        return [given]
+    if not isinstance(given, Skill) and not callable(given):
         kind = with_article(type(given).__name__, begins_sentence=True)
-        remedy = "Pass a folder, an object with list_skills(), or a list of these."
+        remedy = (
+            "Pass a folder, a Skill, a function, an object with list_skills(), or a list of these."
+        )
         raise ConfigurationError(f"{kind} is not a source of skills.", remedy=remedy)
-    return [given]
+    return [SkillsOfCode(given)]
+
+
+class SkillsOfCode:
+    """A skill, or those that a function of the session returns, plain or async."""
+
+    def __init__(self, given: Skill | Callable[[Session], Any]) -> None:
+        self._given = given
+        if isinstance(given, Skill) or not is_async(given):
+            self.list_now = self._list
+
+    def _list(self, session: Session) -> Any:
+        return [self._given] if isinstance(self._given, Skill) else self._given(session)
+
+    async def list_skills(self, session: Session) -> Any:
+        """Return the skills for a session."""
+        found = self._list(session)
+        return await found if isawaitable(found) else found
 
 
 # ---- asking providers ----
@@ -208,21 +239,29 @@ class SkillLister:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.providers: tuple[Any, ...] = tuple(open_skill_providers(providers))
+        self.for_session = partial(
+            SkillLister, self.providers, timeout_seconds=timeout_seconds, now=now
+        )
         self.is_sync = all(hasattr(provider, "list_now") for provider in self.providers)
         self._answers = LastAnswers[ListedSkills](timeout_seconds=timeout_seconds, now=now)
 
-    def list_now(self) -> ListedSkills:
-        """Return all skills, without an event loop."""
+    def list_now(self, session: Session) -> ListedSkills:
+        """Return all skills for a session, without an event loop."""
         ask = partial(self._answers.ask_now, keeps=True)
-        asked = (ask(one, one.list_now, partial(_taken, one)) for one in self.providers)
+        asked = (
+            ask(one, partial(one.list_now, session), partial(_taken, one)) for one in self.providers
+        )
         return _joined(map(_noting, self.providers, asked))
 
-    async def list(self) -> ListedSkills:
-        """Return all skills; a provider that fails or is late is named in a warning."""
+    async def list(self, session: Session) -> ListedSkills:
+        """Return all skills for a session; a warning names a provider that fails or is late."""
         import asyncio
 
         ask = partial(self._answers.ask, keeps=True)
-        asked = (ask(one, one.list_skills, partial(_taken, one)) for one in self.providers)
+        asked = (
+            ask(one, partial(one.list_skills, session), partial(_taken, one))
+            for one in self.providers
+        )
         return _joined(map(_noting, self.providers, await asyncio.gather(*asked)))
 
 
@@ -265,6 +304,7 @@ def show_skills(
     patterns: Sequence[str] | None = None,
     active: Iterable[str] = (),
     activates_named: bool = False,
+    shows_examples: bool = False,
     mask: Mask | None = None,
 ) -> ShownSkills:
     """Return the section of skills: names, files and descriptions within `max_tokens`.
@@ -280,6 +320,7 @@ def show_skills(
         patterns: Globs over names; `None` keeps all.
         active: Names of skills whose instructions are wanted.
         activates_named: Whether a pattern that is a skill's whole name makes it active.
+        shows_examples: Whether examples follow the instructions.
         mask: Masks secrets.
     """
     entries, warnings = list(listed.entries), list(listed.warnings)
@@ -287,9 +328,10 @@ def show_skills(
     for skill in sorted(listed.skills, key=lambda skill: -skill.priority):
         first = by_name.setdefault(skill.name, skill)
         if first is not skill:
-            taken = f"{first.path} has that name already"
+            taken = f"{first.path or 'another'} has that name already"
             entries.append(_dropped(skill.name, taken, "duplicate"))
-    wanted, known = () if skip_reason else patterns, sorted(by_name)
+    wanted = () if skip_reason else patterns
+    known = sorted(by_name, key=lambda name: (-by_name[name].priority, name))
     chosen = {
         name: by_name[name]
         for name in known
@@ -301,7 +343,7 @@ def show_skills(
         if not any(fnmatchcase(name, pattern) for name in known):
             hint = did_you_mean(pattern, known, otherwise="")
             warnings.append(f"skill_filter names {pattern!r}, which no skill matches. {hint}")
-    asked = dict.fromkeys(active)
+    asked = dict.fromkeys([*active, *(name for name, one in chosen.items() if one.is_active)])
     adding = {name for name, one in chosen.items() if one.instructions.strip() or one.tools}
     for name in () if skip_reason else filter(lambda name: name not in adding, asked):
         why = "which is no skill that is offered and has instructions or tools."
@@ -314,16 +356,18 @@ def show_skills(
     chosen = {name: one for name, one in chosen.items() if name not in hidden}
     masked: Mask = mask or (lambda text: (text, ()))
     for name, skill in chosen.items():
-        (words, kinds), (text, others) = masked(skill.description), masked(skill.instructions)
+        shown = [f"- {example}" for example in skill.examples if shows_examples]
+        whole = "\n".join([skill.instructions, *(["", "Examples:", *shown] if shown else [])])
+        (words, kinds), (text, others) = masked(skill.description), masked(whole)
         chosen[name] = replace(skill, description=words, instructions=text)
         if kinds or others:
-            warnings.append(f"{skill.path}: {masking_notice([*kinds, *others])}")
+            warnings.append(f"{skill.path or name}: {masking_notice([*kinds, *others])}")
     skills, is_active = tuple(chosen.values()), tuple(name for name in chosen if name in named)
     text = _fitting_list([one for one in skills if not one.is_hidden], max_tokens, count_text)
     text = "\n\n".join(filter(None, (text, *(active_block(chosen[name]) for name in is_active))))
     left_out, said = tuple(entries), tuple(map(str.rstrip, warnings))
-    shown = ShownSkills(skills, is_active, text, (), said, left_out)
-    return follow_section(shown, text, count_text=count_text)
+    made = ShownSkills(skills, is_active, text, (), said, left_out)
+    return follow_section(made, text, count_text=count_text)
 
 
 def list_line(skill: Skill, words: str) -> str:
@@ -349,10 +393,12 @@ def _fitting_list(skills: Sequence[Skill], max_tokens: int, count_text: CountTex
     def rest(count: int) -> str:
         return f"- … and {count:,} more skills"
 
-    room = max_tokens if skills else 0
+    room, paths = max_tokens if skills else 0, [skill.path for skill in skills]
+    told = [_FILES, *([] if all(paths) else [_SOME_FILES])] if any(paths) else [_NO_FILES]
+    opening = f"# Skills\n\n{' '.join(told)}\n"
     while room > 0:
         # Counts of the pieces need not add up to that of the whole.
-        left = room - count_text(_INTRODUCTION) - count_text(rest(len(skills)))
+        left = room - count_text(opening) - count_text(rest(len(skills)))
         named = set[str]()
         for skill in sorted(skills, key=lambda skill: -skill.priority):
             size = count_text(f"{list_line(skill, '')}: \n")
@@ -366,7 +412,7 @@ def _fitting_list(skills: Sequence[Skill], max_tokens: int, count_text: CountTex
         fair = bisect_right(lengths, left, key=lambda cap: sum(min(one, cap) for one in sizes)) - 1
         lines = [list_line(one, _shorten(one.description, fair, count_text)) for one in shown]
         lines += [rest(len(skills) - len(shown))] if len(shown) < len(skills) else []
-        text = "\n".join([_INTRODUCTION, *lines])
+        text = "\n".join([opening, *lines])
         over = count_text(text) - max_tokens
         if over <= 0:
             return text

@@ -7,6 +7,7 @@ vocabulary is public, else by an estimate that is fitted to its tokenizer.
 """
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
@@ -18,10 +19,11 @@ from context_assembler.events import Body, Json, JsonObject, SessionEvent, compa
 from context_assembler.models import ModelLimits, get_model_limits, protocol_for
 from context_assembler.ports import TokenCounter as CountsText
 from context_assembler.ports import ToolChoice, ToolSpec
-from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, escape_tag
+from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, escape_tag, whole_end
 from context_assembler.tokens.frames import FRAMES, OTHER_TOKENIZER, TOKENIZERS, frame_name
 
-__all__ = ["DEFAULT_FAMILIES", "FRAMES", "Family", "TokenCounter", "family_by_key", "family_for"]
+__all__ = ["DEFAULT_FAMILIES", "FRAMES", "Family", "TokenCounter", "estimate_tokens"]
+__all__ += ["family_by_key", "family_for", "truncate_to_tokens"]
 
 CounterName: TypeAlias = Literal["auto", "exact", "estimate", "simple"]
 
@@ -331,6 +333,22 @@ class TokenCounter(Family):
     def count_messages(self, messages: Iterable[SessionEvent]) -> int:
         """Return the tokens of a request that holds these messages."""
         return self.request_tokens + sum(map(self.count_message, messages))
+
+
+def estimate_tokens(text: str, *, model: str | ModelLimits) -> int:
+    """Return the tokens of a text: exact if the model's vocabulary is public."""
+    return TokenCounter(model).count_text(text)
+
+
+def truncate_to_tokens(text: str, max_tokens: int, *, model: str | ModelLimits) -> str:
+    """Return the beginning of a text that has at most so many tokens; no character is parted."""
+    count = TokenCounter(model).count_text
+    if count(text) <= max_tokens:
+        return text
+    end = bisect_right(range(len(text)), max_tokens, key=lambda at: count(text[:at])) - 1
+    while (end := whole_end(text, end)) > 0 and count(text[:end]) > max_tokens:
+        end -= 1
+    return text[: max(0, end)]
 
 
 def _settings_of(limits: ModelLimits, counter: Any, protocol: str) -> _Settings:

@@ -21,6 +21,7 @@ LINES = {
     "openai_loop": "Two mugs cost 25.80.",
     "premortem": "in place: 0 of 2 succeeded (0%)",
     "recall": "Ten kilometres.",
+    "skills": "Pay back to the card that was charged.",
     "sub_agents": "researcher (claude-haiku-5-5): The shop next door",
     "switch_provider": "were made by another provider.",
     "templates": "Look a price up before you name it (look_up_price).",

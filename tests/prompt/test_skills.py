@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_assembler import AssemblerConfig, ContextAssembler, Session
 from context_assembler.errors import ConfigurationError
 from context_assembler.ports import Skill
 from context_assembler.prompt import (
@@ -176,13 +177,16 @@ def test_a_folder_is_read_again_only_if_something_changed(tmp_path: Path) -> Non
 # ---- providers ----
 
 
+SESSION = Session(id="s")
+
+
 class Provider:
     """Lists what it was given; fails as often as it is told to."""
 
     def __init__(self, *skills: Any, fails: int = 0) -> None:
         self.skills, self.fails = skills, fails
 
-    async def list_skills(self) -> Sequence[Any]:
+    async def list_skills(self, _session: Session) -> Sequence[Any]:
         if self.fails:
             self.fails -= 1
             raise ConnectionError("refused")
@@ -190,7 +194,7 @@ class Provider:
 
 
 class Silent:
-    async def list_skills(self) -> Sequence[Skill]:
+    async def list_skills(self, _session: Session) -> Sequence[Skill]:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -205,7 +209,7 @@ async def test_all_providers_are_asked_and_what_fails_is_named() -> None:
         timeout_seconds=0.01,
     )
 
-    listed = await lister.list()
+    listed = await lister.list(SESSION)
 
     assert [one.name for one in listed.skills] == ["a", "b"]
     assert "Skill provider Provider failed: ConnectionError" in listed.warnings[0]
@@ -217,10 +221,10 @@ async def test_all_providers_are_asked_and_what_fails_is_named() -> None:
 async def test_a_provider_that_fails_is_taken_at_its_last_word() -> None:
     provider = Provider(skill("a"))
     lister = SkillLister(provider, now=lambda: datetime(2026, 11, 29, 12, tzinfo=UTC))
-    before = await lister.list()
+    before = await lister.list(SESSION)
     provider.fails = 1
 
-    after = await lister.list()
+    after = await lister.list(SESSION)
 
     assert after.skills == before.skills
     assert after.warnings[0].endswith("at 2026-11-29 12:00:00 UTC, still holds.")
@@ -231,9 +235,9 @@ async def test_folders_are_asked_without_a_loop_and_with_one_alike(tmp_path: Pat
     lister = SkillLister([str(tmp_path), tmp_path / "gone"])
 
     assert lister.is_sync
-    assert lister.list_now() == await lister.list()
-    assert "there is no such folder" in lister.list_now().warnings[0]
-    assert SkillLister(None).list_now() == ListedSkills()
+    assert lister.list_now(SESSION) == await lister.list(SESSION)
+    assert "there is no such folder" in lister.list_now(SESSION).warnings[0]
+    assert SkillLister(None).list_now(SESSION) == ListedSkills()
 
 
 def test_what_is_no_source_of_skills_is_refused() -> None:
@@ -359,7 +363,7 @@ def test_too_long_a_list_is_shortened_fairly_then_by_priority() -> None:
     long = skill("long", "word " * 200, priority=1)
     short = skill("short", "Few words.")
 
-    fair, tight, none = (show(long, short, max_tokens=most) for most in (80, 35, 10))
+    fair, tight, none = (show(long, short, max_tokens=most) for most in (80, 28, 10))
 
     assert "Few words." in fair.text
     assert fates(fair) == {"long": ("shortened", "skill_budget"), "short": ("kept", "listed")}
@@ -421,3 +425,59 @@ def test_every_recorded_skill_is_listed_or_says_why_not() -> None:
     assert len(listed) > 10
     assert all(problem.reason for problem in skills.problems)
     assert count(show(*listed, max_tokens=500).text) <= 500
+
+
+# ---- skills from code ----
+
+
+class Database:
+    """Knows which skills an agent has, and which of them it needs now."""
+
+    async def list_skills(self, session: Session) -> Sequence[Skill]:
+        return [skill(f"{session.agent_id}-of-{session.id}", instructions="Do.", is_active=True)]
+
+
+async def test_skills_come_from_code_for_the_agent_and_the_session() -> None:
+    own = skill("own", instructions="Count twice.", examples=("2 + 2",))
+    sources = [own, lambda session: [skill(f"plain-{session.id}")], Database()]
+    assembler = ContextAssembler(skills=sources)
+    await assembler.add_user("s", "Hello.")
+
+    context = await assembler.assemble("s", "ada", model="gpt-5.5", active_skills=["own"])
+
+    assert context.metadata.active_skills == ("ada-of-s", "own")
+    assert context.system_prompt == (
+        "# Skills\n\nEach skill is for one kind of task. "
+        "The instructions of those in use follow the list.\n\n"
+        "- ada-of-s: Do a thing.\n- own: Do a thing.\n- plain-s: Do a thing.\n\n"
+        '<skill name="ada-of-s">\nDo.\n</skill>\n\n<skill name="own">\nCount twice.\n</skill>'
+    )
+
+
+async def test_skills_are_in_order_of_priority_and_examples_are_shown_if_wanted() -> None:
+    skills = [skill("a"), skill("z", priority=2, instructions="Add.", examples=("1 + 1", "2 + 2"))]
+    config = AssemblerConfig(skills={"shows_examples": True})
+    assembler = ContextAssembler(skills=skills, config=config)
+    await assembler.add_user("s", "Hello.")
+
+    prompt = assembler.assemble_sync("s", model="gpt-5.5", active_skills=["z"]).system_prompt
+
+    assert "- z: Do a thing.\n- a: Do a thing." in prompt
+    assert '<skill name="z">\nAdd.\n\nExamples:\n- 1 + 1\n- 2 + 2\n</skill>' in prompt
+
+
+async def test_what_a_session_was_told_last_is_told_to_no_other() -> None:
+    def list_skills(session: Session) -> list[Skill]:
+        if session.id == "broken":
+            raise ConnectionError("refused")
+        return [skill(f"of-{session.id}")]
+
+    assembler = ContextAssembler(skills=list_skills)
+    for name in ("fine", "broken"):
+        await assembler.add_user(name, "Hello.")
+
+    fine, broken = [await assembler.assemble(one, model="gpt-5.5") for one in ("fine", "broken")]
+
+    assert "of-fine" in fine.system_prompt
+    assert broken.system_prompt == ""
+    assert "refused" in broken.report.warnings[0]

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from context_assembler.models import get_model_limits
-from context_assembler.tokens import TokenCounter
+from context_assembler.tokens import TokenCounter, estimate_tokens, truncate_to_tokens
 from context_assembler.tokens.bpe import PATTERNS, Vocabulary, count_bpe, read_ranks
 from context_assembler.tokens.estimate import estimate_text
 
@@ -235,3 +235,14 @@ def test_simple_counting_takes_four_characters_for_a_token() -> None:
         2,
         100,
     ]
+
+
+@given(text=st.text(max_size=200), most=st.integers(0, 60))
+@pytest.mark.parametrize("model", ["gpt-5.5", "claude-opus-5-5"])
+def test_the_beginning_that_fits_is_as_long_as_can_be(model: str, text: str, most: int) -> None:
+    cut = truncate_to_tokens(text, most, model=model)
+
+    assert text.startswith(cut)
+    assert estimate_tokens(cut, model=model) <= most
+    assert cut == text or estimate_tokens(text, model=model) > most
+    assert truncate_to_tokens("a b c d e f", 3, model="gpt-5.5") == "a b c"
