@@ -39,7 +39,7 @@ _KEYS: Final = {
     "gemini": "contents",
 }
 _OWN_IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "name")
-_SEALED: Final = ("thinking", "redacted_thinking")
+_SEALED: Final = ("thinking", "redacted_thinking", "reasoning_details", "thinking_blocks")
 _REPLIES: Final = (events.ASSISTANT, events.TOOL_CALL)
 _ROLES: Final[Mapping[int, Any]] = {
     **dict.fromkeys(_REPLIES, "assistant"),
@@ -580,7 +580,7 @@ class _Fitting:
 
 def _bare(reply: Json) -> Json:
     """Return a reply without its signed reasoning."""
-    held = {key: value for key, value in as_object(reply).items() if key != "reasoning_details"}
+    held = {key: value for key, value in as_object(reply).items() if key not in _SEALED}
     if is_list(blocks := held.get("content")):
         kept = [one for one in blocks if as_object(one).get("type") not in _SEALED]
         held["content"] = kept or None

@@ -328,7 +328,7 @@ _EVENTS: Final[Mapping[str, str]] = {
 }
 _READ: Final = (  # what of a message is in the parts of its event
     *("role", "content", "tool_calls", *REASONING_FIELDS),
-    *("tool_call_id", "audio", "refusal", "annotations"),
+    *("tool_call_id", "audio", "refusal", "annotations", "thinking_blocks"),
 )
 
 
@@ -464,7 +464,8 @@ def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) 
     """Return an assistant message's parts; other servers put readable reasoning into fields."""
     field = next((key for key in REASONING_FIELDS if as_text(message.get(key))), "")
     thought = as_text(message.get(field))
-    details = as_list(message.get("reasoning_details"))
+    # LiteLLM has Claude's thinking in a field of its own (litellm 1.110, `types.utils.Message`).
+    details = as_list(message.get("reasoning_details") or message.get("thinking_blocks"))
     parts: list[JsonObject] = []
     if thought or details:
         # Details may hold signatures and encrypted reasoning: they are kept whole.

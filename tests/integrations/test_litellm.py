@@ -58,7 +58,9 @@ async def chat(send: Send, own: Any = list) -> str:
         asked = [
             {"id": c["id"], "type": "function", "function": dict(c["function"])} for c in calls
         ]
-        messages.append({"role": "assistant", "content": message["content"], "tool_calls": asked})
+        said = {name: message.get(name) for name in ("content", "thinking_blocks")}
+        kept = {name: held for name, held in said.items() if held}
+        messages.append({"role": "assistant", **kept, "tool_calls": asked})
         for call in asked:
             page = json.loads(call["function"]["arguments"])["page"]
             result = {"role": "tool", "tool_call_id": call["id"]}
@@ -88,7 +90,11 @@ model_list:
   - model_name: fast
     litellm_params: {{model: openai/gpt-4.1, api_base: "{0.openai_url}", api_key: test}}
   - model_name: careful
-    litellm_params: {{model: anthropic/claude-sonnet-4-6, api_base: "{0.url}", api_key: test}}
+    litellm_params:
+      model: anthropic/claude-opus-5-5
+      api_base: "{0.url}"
+      api_key: test
+      thinking: {{type: adaptive, display: summarized}}
 litellm_settings:
   callbacks: own.fit
 """
@@ -119,11 +125,12 @@ def test_the_callback_fits_what_comes_through_a_proxy(
 ) -> None:
     monkeypatch.setenv("LITELLM_MASTER_KEY", KEY)
     monkeypatch.setenv("CONFIG_FILE_PATH", "")
-    ours = loop.play(partial(through_proxy, model, tmp_path))
+    script = loop.make_script("I look at the next page.")
+    ours = loop.play(partial(through_proxy, model, tmp_path), script)
     monkeypatch.setattr(
         FitCallback, "async_pre_call_deployment_hook", CustomLogger.async_pre_call_deployment_hook
     )
-    theirs = loop.play(partial(through_proxy, model, tmp_path))
+    theirs = loop.play(partial(through_proxy, model, tmp_path), script)
     loop.check_beside(f"LiteLLM's proxy, {model}", ours, theirs, "what it does by itself")
 
 
