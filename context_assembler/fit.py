@@ -480,8 +480,8 @@ class _Fitting:
                 elif parts:
                     turns.append((place, Turn(role=role, parts=[*parts], kind="said")))
         if is_whole:
-            is_bare = self.is_rewritten and any(timeline.kinds[n] & events.SIGNED for n in lines)
-            return [(at, _bare(self.plain[at]) if is_bare else None)]
+            bare = _bare(self.plain[at]) if self.is_rewritten else self.plain[at]
+            return [] if bare is None else [(at, None if bare == self.plain[at] else bare)]
         number = self.history.exchange_of(lines[0])
         start = self.history.starts[number]
         seed = [Turn(role="user", parts=[text_part(".")])]
@@ -579,7 +579,9 @@ class _Fitting:
 
 
 def _bare(reply: Json) -> Json:
-    """Return a reply without its signed reasoning."""
+    """Return a reply without its signed reasoning; `None`: it is nothing else."""
+    if as_object(reply).get("type") == "reasoning":
+        return None
     held = {key: value for key, value in as_object(reply).items() if key not in _SEALED}
     if is_list(blocks := held.get("content")):
         kept = [one for one in blocks if as_object(one).get("type") not in _SEALED]

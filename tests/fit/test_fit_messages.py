@@ -220,32 +220,62 @@ def test_reasoning_with_an_id_stays_before_a_call_without_one(corpus: Path) -> N
         assert fit_messages(items, model="gpt-5.5").indices == [*range(len(items))]
 
 
-def test_reasoning_that_is_bound_to_what_stood_before_it_is_left_out_after_a_cut() -> None:
+def ask_anthropic(url: str, messages: list[Any]) -> list[Any]:
+    """Return what a reply adds to a list, and the result of its call."""
     from anthropic import Anthropic
 
-    model, told, before = "claude-opus-5-5", [user("anthropic", "Migrate the table.")], None
-    calls = [ToolCall(call_id=f"c{n}", name="read", arguments={"page": n}) for n in range(30)]
     thinking: Any = {"type": "adaptive", "display": "summarized"}
     tools: Any = [{"name": "read", "input_schema": {"type": "object"}}]
-    left_out = list[int]()
+    with Anthropic(base_url=url, api_key="test", max_retries=0) as client:
+        reply = client.messages.create(
+            model="claude-opus-5-5",
+            max_tokens=99,
+            messages=messages,
+            tools=tools,
+            thinking=thinking,
+        )
+    called: Any = reply.content[-1]
+    return [reply, {"role": "user", "content": [result_block(called.id, "row\n" * 200)]}]
+
+
+def ask_openai(url: str, messages: list[Any]) -> list[Any]:
+    from openai import OpenAI
+
+    tools: Any = [{"type": "function", "name": "read", "parameters": {"type": "object"}}]
+    with OpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0) as client:
+        reply = client.responses.create(
+            model="gpt-6.2-sol",
+            input=messages,
+            tools=tools,
+            store=False,
+            include=["reasoning.encrypted_content"],
+        )
+    called: Any = reply.output[-1]
+    result = {"type": "function_call_output", "call_id": called.call_id, "output": "row\n" * 200}
+    return [*reply.output, result]
+
+
+BOUND = {"claude-opus-5-5": ask_anthropic, "gpt-6.2-sol": ask_openai}
+
+
+@pytest.mark.parametrize("model", BOUND)
+def test_reasoning_that_is_bound_to_what_stood_before_it_is_left_out_after_a_cut(
+    model: str,
+) -> None:
+    told, before, left_out = [user("anthropic", "Migrate the table.")], None, list[int]()
+    calls = [ToolCall(call_id=f"c{n}", name="read", arguments={"page": n}) for n in range(30)]
     with serve_providers([ScriptedReply("So.", (call,), "Next.") for call in calls]) as server:
-        client = Anthropic(base_url=server.anthropic_url, api_key="test", max_retries=0)
-        for call in calls:
-            given: Any = {"model": model, "tools": tools, "max_tokens": 4_000}
-            fitted = fit_messages(told, **given, after=before)
-            assert fitted.messages == (alone := fit_messages(told, **given)).messages
-            assert fitted.changes == alone.changes
+        for _ in calls:
+            fitted = fit_messages(told, model=model, max_tokens=4_000, after=before)
+            alone = fit_messages(told, model=model, max_tokens=4_000)
+            assert (fitted.messages, fitted.changes) == (alone.messages, alone.changes)
             check(fitted, told)
             left_out.append(sum(one.rule == "reasoning.prefix" for one in fitted.changes))
             before = fitted
-            reply = client.messages.create(
-                **given | {"max_tokens": 1_000}, messages=fitted.messages, thinking=thinking
-            )
-            text = "row of the table\n" * 40
-            told += [reply, {"role": "user", "content": [result_block(call.call_id, text)]}]
-    assert not server.refusals
+            told += BOUND[model](server.url, fitted.messages)
     assert left_out[0] == 0
     assert left_out[-1] > 1
+    assert not any(seen.refusal or seen.left_out for seen in server.requests)
 
 
 class TestBrokenLists:
