@@ -33,8 +33,16 @@ def openai_model(server: ProviderServer) -> Any:
 
 
 def responses_model(server: ProviderServer) -> Any:
-    url = server.openai_url
-    return ChatOpenAI(model="gpt-5.4", base_url=url, api_key="test", use_responses_api=True)
+    """Return a model whose encrypted reasoning is bound to what stood before it."""
+    return ChatOpenAI(
+        model="gpt-6.2-sol",
+        base_url=server.openai_url,
+        api_key="test",
+        use_responses_api=True,
+        store=False,
+        include=["reasoning.encrypted_content"],
+        output_version="responses/v1",
+    )
 
 
 def anthropic_model(server: ProviderServer) -> Any:
@@ -69,7 +77,7 @@ MODELS = {"OpenAI": openai_model, "Responses": responses_model, "Anthropic": ant
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_agent_runs_its_whole_loop(name: str) -> None:
-    script = loop.make_script("I look at the next page." if name == "Anthropic" else None)
+    script = loop.make_script(None if name == "OpenAI" else "I look at the next page.")
     ours = loop.play(partial(agent, MODELS[name], FitMiddleware(max_tokens=loop.BUDGET)), script)
     theirs = loop.play(partial(agent, MODELS[name], trimmed), script)
     loop.check_beside(f"LangChain, {name}", ours, theirs, "trim_messages")

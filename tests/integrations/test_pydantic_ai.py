@@ -47,8 +47,10 @@ def openai_model(server: ProviderServer) -> Any:
 
 
 def responses_model(server: ProviderServer) -> Any:
+    """Return a model whose encrypted reasoning is bound to what stood before it."""
     provider = OpenAIProvider(server.openai_url, api_key="test")
-    return OpenAIResponsesModel("gpt-5.4", provider=provider)
+    settings: Any = {"openai_store": False, "openai_include_encrypted_reasoning": True}
+    return OpenAIResponsesModel("gpt-6.2-sol", provider=provider, settings=settings)
 
 
 def anthropic_model(server: ProviderServer) -> Any:
@@ -80,7 +82,7 @@ MODELS = {"OpenAI": openai_model, "Responses": responses_model, "Anthropic": ant
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_agent_runs_its_whole_loop(name: str) -> None:
-    script = loop.make_script("I look at the next page." if name == "Anthropic" else None)
+    script = loop.make_script(None if name == "OpenAI" else "I look at the next page.")
     ours = loop.play(partial(agent, MODELS[name], FitHistory(max_tokens=loop.BUDGET)), script)
     theirs = loop.play(partial(agent, MODELS[name], ProcessHistory(keep_newest)), script)
     loop.check_beside(f"Pydantic AI, {name}", ours, theirs, "a history processor")
