@@ -6,15 +6,6 @@
 Modules are loaded on first use; `__init__.pyi` lists the names that are importable from here.
 """
 
-from importlib import import_module
-from typing import Any, Final
+from context_assembler.lazy import lazy_names
 
-_MODULES: Final = ("caps", "notes", "secrets", "transformer")
-
-
-def __getattr__(name: str) -> Any:
-    for module in _MODULES if name[0] != "_" else ():
-        home = import_module(f"{__name__}.{module}")
-        if hasattr(home, name):
-            return getattr(home, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__, __getattr__ = lazy_names(__name__, __file__)
