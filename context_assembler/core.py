@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import islice
 from threading import Lock
@@ -917,7 +917,7 @@ class _Call:
         """Yield the notes that are sent, each as the event behind the one that it stands behind."""
         for at, line in self._new_notes:
             if line.note is not None:
-                (name, origin), seqs = line.note, self._columns()[2]
+                (name, origin), seqs = line.note, self.columns()[2]
                 yield SessionEvent(
                     type="user" if name == "continue" else "system",
                     parts=tuple(map(events.part_from_json, line.parts or ())),
@@ -1057,10 +1057,12 @@ class _Call:
         history = self._whole_tokens if self._cut is None else self._cut.tokens
         return self._fixed_tokens + history - self._stale_tokens
 
-    def ledger(self) -> Ledger:
-        """Return who uses how many tokens."""
+    def ledger(self, *, history_tokens: int | None = None) -> Ledger:
+        """Return who uses how many tokens; of the history what is sent, or as many as are given."""
         request, reserve = self.request, self._inputs.settled.options.reserve_tokens
-        history = self.used_tokens - self._fixed_tokens - self._note_tokens
+        history = history_tokens
+        if history is None:
+            history = self.used_tokens - self._fixed_tokens - self._note_tokens
         return Ledger(
             window_tokens=request.limits.window_tokens,
             reserve_tokens=request.parameters.max_tokens if reserve is None else reserve,
@@ -1088,19 +1090,24 @@ class _Call:
         """Return whether the session should be compacted, as it is without any cut."""
         from context_assembler.compaction import CompactionDetector, history_facts
 
-        kinds, tokens, seqs = self._columns()
-        history, ledger = History(stub_tokens=1), self.ledger()
-        history.extend(kinds, tokens)
-        whole = LedgerRow("history", "history", self._whole_tokens - self._note_tokens)
-        rows = tuple(whole if row.kind == "history" else row for row in ledger.rows)
+        live, facts = self._live, partial(history_facts, tool_calls=self._calls)
+        with live.lock:
+            if live.serial == self._serial and live.timeline is self._timeline:
+                known = facts(live.history, seqs=live.timeline.seqs)
+            else:
+                kinds, tokens, seqs = self.columns()
+                history = History(stub_tokens=1)
+                history.extend(kinds, tokens)
+                known = facts(history, seqs=seqs)
+        stale = self._stale_tokens if self._cut is None else 0
         return CompactionDetector(self._inputs.compaction).check(
-            ledger._replace(rows=rows),
-            history=history_facts(history, tool_calls=self._calls, seqs=seqs),
+            self.ledger(history_tokens=self._whole_tokens - stale - self._note_tokens),
+            history=known,
             limits=self.request.limits,
             is_explicit=is_explicit,
         )
 
-    def _columns(self) -> tuple[bytes, list[int], list[int]]:
+    def columns(self) -> tuple[bytes, list[int], list[int]]:
         """Return kinds, tokens and events of the lines, as they were when this call was made."""
         timeline, settled, tail = self._timeline, self._settled, self._tail_lines
         tokens = [*timeline.tokens[:settled], *(line.tokens for line in tail)]
@@ -1140,7 +1147,7 @@ class _Call:
         changes, cut = self._changes(), self._cut
         others = [entry for entry in changes if entry.kind != "message"]
         yield from report.size_pieces(report.overlay(self._inputs.entries, others), self.ledger())
-        _, tokens, seqs = self._columns()
+        _, tokens, seqs = self.columns()
         ids = self._ids(seqs)
         names = [ids.get(str(seq), "") for seq in seqs]
         cuts = {} if cut is None else cut_entries(cut, tokens, names.__getitem__)

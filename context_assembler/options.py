@@ -677,6 +677,8 @@ class CompactionSettings(Settings):
         target_share: What the history should come down to; below the trigger.
         max_messages: Messages in the history.
         max_tool_calls: Tool calls in the history.
+        min_history_share: Share of the window without the reserve that the history must fill before
+            one of these two counts triggers it.
         min_gain_share: Share of the history that it must be able to free.
         min_growth_tokens: What must have been added since the last compaction.
         uses_price_steps: Whether a model's price step is a trigger too.
@@ -686,6 +688,7 @@ class CompactionSettings(Settings):
     target_share: Annotated[float, _Share] = 0.5
     max_messages: Annotated[int, _AtLeastOne] = 100
     max_tool_calls: Annotated[int, _AtLeastOne] = 50
+    min_history_share: Annotated[float, Bounds(least=0, most=1)] = 0.3
     min_gain_share: Annotated[float, _Share] = 0.1
     min_growth_tokens: Annotated[int, _NotNegative] = 2000
     uses_price_steps: bool = True

@@ -36,7 +36,7 @@ async def main() -> None:
     events = read_transcript(SAMPLE).events
     async with ContextAssembler() as assembler, anthropic.AsyncAnthropic() as client:
         stored = await assembler.sessions.append("billing", events)
-        check = await assembler.check_compaction("billing", model=MODEL)
+        check = await assembler.check_compaction("billing", model=MODEL, max_context_tokens=200_000)
         print(f"Needed: {check.needed}. {check.details['why']}")
         asked = max(event.seq for event in stored if event.type == "user")
         covered = [event for event in stored if event.seq < asked]

@@ -7,14 +7,15 @@ if check.needed:
     await store.append("trip-42", [compaction_event(summary, events[:-10])])
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from context_assembler.context import Ledger
+from context_assembler.context import Ledger, LedgerRow
 from context_assembler.errors import InvalidParameterError, brief_repr
-from context_assembler.events import KIND_MASK, NOTE, Covers, Json, SessionEvent, Text, ToolResult
+from context_assembler.events import Covers, Json, SessionEvent, Text, ToolResult
 from context_assembler.models import ModelLimits
 from context_assembler.options import CompactionSettings
 from context_assembler.truncation import History
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _MAX_CULPRITS: Final = 5
+_NEVER: Final = 1 << 62  # later than any event
 
 
 class HistoryFacts(NamedTuple):
@@ -40,12 +42,16 @@ class HistoryFacts(NamedTuple):
             messages, the last message of the user and the exchange in flight. In a long run of an
             agent on one task that is the run's finished exchanges.
         grown_tokens: What was added since the last compaction; `None`: there was none.
+        pinned_tokens: What pinned messages take.
+        last_turn_tokens: What the last message of the user and the exchange in flight take.
     """
 
     messages: int = 0
     tool_calls: int = 0
     compactable_tokens: int = 0
     grown_tokens: int | None = None
+    pinned_tokens: int = 0
+    last_turn_tokens: int = 0
 
 
 class CompactionCheck(NamedTuple):
@@ -54,8 +60,9 @@ class CompactionCheck(NamedTuple):
     Attributes:
         reason: `token_limit`, `price_step`, `message_count`, `tool_count` or `explicit`; `None`: it
             is not needed.
-        feasible: False if the fixed part alone is over the threshold.
-        floor_tokens: What no compaction can free; `details` names who uses it.
+        feasible: False if what no compaction can free is over the threshold.
+        floor_tokens: What no compaction can free: system prompt, tools, overhead, notes, pinned
+            messages and the last turn. If it is too much, `details["culprits"]` names who uses it.
     """
 
     needed: bool
@@ -75,27 +82,45 @@ def history_facts(
 ) -> HistoryFacts:
     """Return the facts of a history as it is after the last compaction, before any cut.
 
+    They are read from sums: a history of any length takes the same time.
+
     Args:
         seqs: The sequence number of each line; 0: no event holds it yet.
     """
-    kinds, tokens, starts = history.kinds, history.tokens, history.starts
-    notes = sum(number * (kind & KIND_MASK == NOTE) for kind, number in Counter(kinds).items())
+    tokens, starts = history.tokens, history.starts
     if not starts:
         return HistoryFacts()
-    summary = starts[history.summaries[-1]] if history.summaries else None
-    asked = {starts[number] for number in history.users[-1:]}
-    fixed = {*history.pins, *asked, *([] if summary is None else [summary])}
+    summary = starts[history.summaries[-1]] if history.summaries else -1
+    fixed = {summary} - {-1}
+    pins = {line for line in history.pins if line not in fixed}
+    asked = {starts[number] for number in history.users[-1:]} - pins
+    last = starts[-1]
     grown = None
-    if summary is not None:
+    if summary >= 0:
         order = range(1, len(history) + 1) if seqs is None else seqs
-        after = order[summary]
-        grown = sum(t for t, seq in zip(tokens, order, strict=True) if seq > after or seq == 0)
+        # The first exchange that is newer than the summary; what has no event yet goes by the next.
+        first = bisect_right(
+            starts,
+            order[summary],
+            lo=history.summaries[-1] + 1,
+            key=lambda at: next(
+                filter(None, map(order.__getitem__, range(at, len(order)))), _NEVER
+            ),
+        )
+        grown = history.ends[-1] - history.ends[first]
+    pinned = sum(tokens[line] for line in pins)
+    asked_tokens = sum(tokens[line] for line in asked if line < last)
+    in_flight = history.size(history.count - 1) - sum(
+        tokens[line] for line in pins | fixed if line >= last
+    )
+    before = sum(tokens[line] for line in pins | fixed | asked if line < last)
     return HistoryFacts(
-        messages=history.heads[-1] - notes,
+        messages=history.heads[-1] - history.notes,
         tool_calls=tool_calls,
-        compactable_tokens=history.ends[-2]
-        - sum(tokens[line] for line in fixed if line < starts[-1]),
+        compactable_tokens=history.ends[-2] - before,
         grown_tokens=grown,
+        pinned_tokens=pinned,
+        last_turn_tokens=asked_tokens + in_flight,
     )
 
 
@@ -115,69 +140,85 @@ class CompactionDetector:
     ) -> CompactionCheck:
         """Return the advice.
 
-        If the fixed part alone is over the threshold, the answer is not needed and not feasible, with
-        the culprits: no compaction can change it. Otherwise a reason counts only if enough was added
-        since the last compaction and enough can be freed. `details["why"]` says the reason with its
-        figures, `details["declined"]` why a reason does not count.
+        If what no compaction can free is over the threshold, the answer is not needed and not
+        feasible, with the culprits, the largest first. Otherwise a reason counts only if enough was
+        added since the last compaction and enough can be freed. `details["why"]` says the reason with
+        its figures, `details["declined"]` why a reason does not count.
 
         Args:
             ledger: With the whole history, before any cut.
             limits: The model's row, for its price steps.
             is_explicit: The caller asks for it; needed as long as there is anything to summarise.
         """
-        settings = self.settings
-        reason, why, threshold = self._reason(ledger, history, limits)
-        fixed = ledger.fixed_tokens
-        feasible = fixed < threshold
-        declined = self._declined(ledger, history) if feasible else _infeasible(ledger, threshold)
-        if is_explicit:
-            reason, why = "explicit", "it was asked for"
-            declined = None if history.compactable_tokens else "There is nothing to summarise."
+        settings, sums = self.settings, Counter[str]()
+        for row in ledger.rows:
+            sums[row.kind] += row.tokens
+        fixed = sums["system"] + sums["tools"] + sums["overhead"]
+        floor = fixed + sums["notes"] + history.pinned_tokens + history.last_turn_tokens
+        used = fixed + sums["notes"] + sums["history"]
+        current = used if ledger.counted_tokens is None else ledger.counted_tokens
+        reason, why, threshold = self._reason(
+            ledger,
+            history,
+            limits=limits,
+            current=current,
+            history_tokens=sums["history"],
+            floor=floor,
+        )
+        feasible = floor < threshold
+        declined = self._declined(sums["history"], history)
         details: dict[str, Json] = {
-            "system_tokens": ledger.tokens_of("system"),
-            "tools_tokens": ledger.tokens_of("tools"),
-            "overhead_tokens": ledger.tokens_of("overhead"),
-            "history_tokens": ledger.tokens_of("history"),
-            "notes_tokens": ledger.tokens_of("notes"),
-            "counted_tokens": ledger.used_tokens,
+            "system_tokens": sums["system"],
+            "tools_tokens": sums["tools"],
+            "overhead_tokens": sums["overhead"],
+            "history_tokens": sums["history"],
+            "notes_tokens": sums["notes"],
+            "counted_tokens": used,
             **history._asdict(),
             "target_tokens": int(threshold * settings.target_share / settings.trigger_share),
         }
+        if not feasible:
+            culprits = _culprits(ledger, history)
+            details["culprits"] = [row._asdict() for row in culprits[:_MAX_CULPRITS]]
+            declined = _infeasible(culprits, floor, threshold)
+        if is_explicit:
+            reason, why = "explicit", "it was asked for"
+            declined = None if history.compactable_tokens else "There is nothing to summarise."
         if declined is not None and (reason is not None or not feasible):
             details["declined"] = declined
-        if not feasible:
-            rows = [row for row in ledger.rows if row.kind in ("system", "tools", "overhead")]
-            rows.sort(key=lambda row: -row.tokens)
-            details["culprits"] = [row._asdict() for row in rows[:_MAX_CULPRITS]]
         needed = reason is not None and declined is None
         if needed:
             details["why"] = why
         return CompactionCheck(
-            needed,
-            reason if needed else None,
-            ledger.expected_tokens,
-            threshold,
-            feasible,
-            fixed,
-            details,
+            needed, reason if needed else None, current, threshold, feasible, floor, details
         )
 
     def _reason(
-        self, ledger: Ledger, history: HistoryFacts, limits: ModelLimits | None
+        self,
+        ledger: Ledger,
+        history: HistoryFacts,
+        *,
+        limits: ModelLimits | None,
+        current: int,
+        history_tokens: int,
+        floor: int,
     ) -> tuple[str | None, str, int]:
         """Return the first reason there is, with its figures, and the token threshold that holds."""
-        settings = self.settings
-        threshold = int(settings.trigger_share * max(ledger.budget_tokens, 0))
+        settings, usable = self.settings, max(ledger.budget_tokens, 0)
+        threshold = int(settings.trigger_share * usable)
         name, where = "token_limit", f" ([compaction] trigger_share = {settings.trigger_share:g})"
-        # The lowest step of the model's price that the fixed part is not over already.
+        # The lowest step of the model's price that what must stay is not over already.
         prices = limits.prices if limits is not None and settings.uses_price_steps else ()
         steps = (price.above_input_tokens for price in prices)
-        step = min((one for one in steps if one > ledger.fixed_tokens), default=threshold)
+        step = min((one for one in steps if one > floor), default=threshold)
         if step < threshold:
             name, threshold = "price_step", step
             where = ", above which the model's price is higher ([compaction] uses_price_steps)"
-        counts = (
-            (name, ledger.expected_tokens, "tokens", threshold, where),
+        if current > threshold:
+            return name, f"{current:,} tokens, more than {threshold:,}{where}", threshold
+        if history_tokens <= settings.min_history_share * usable:
+            return None, "", threshold
+        for name, number, what, most, source in (
             ("message_count", history.messages, "messages", settings.max_messages, "max_messages"),
             (
                 "tool_count",
@@ -186,14 +227,16 @@ class CompactionDetector:
                 settings.max_tool_calls,
                 "max_tool_calls",
             ),
-        )
-        for reason, number, what, most, source in counts:
+        ):
             if number > most:
-                said = source if source is where else f" ([compaction] {source})"
-                return reason, f"{number:,} {what}, more than {most:,}{said}", threshold
+                return (
+                    name,
+                    f"{number:,} {what}, more than {most:,} ([compaction] {source})",
+                    threshold,
+                )
         return None, "", threshold
 
-    def _declined(self, ledger: Ledger, history: HistoryFacts) -> str | None:
+    def _declined(self, history_tokens: int, history: HistoryFacts) -> str | None:
         """Say why compaction would not be worth it; `None`: it would."""
         settings, grown = self.settings, history.grown_tokens
         if grown is not None and grown < settings.min_growth_tokens:
@@ -201,7 +244,7 @@ class CompactionDetector:
                 f"Only {grown:,} tokens were added since the last compaction; "
                 f"min_growth_tokens is {settings.min_growth_tokens:,}."
             )
-        if history.compactable_tokens <= settings.min_gain_share * ledger.tokens_of("history"):
+        if history.compactable_tokens <= settings.min_gain_share * history_tokens:
             return (
                 f"A summary could replace {history.compactable_tokens:,} tokens at most, no more "
                 f"than min_gain_share ({settings.min_gain_share:g}) of the history."
@@ -209,12 +252,40 @@ class CompactionDetector:
         return None
 
 
-def _infeasible(ledger: Ledger, threshold: int) -> str:
+_REMEDIES: Final = {
+    "system": "Shorten the instructions",
+    "tools": "Offer fewer tools",
+    "overhead": "Offer fewer tools",
+    "notes": "Send fewer notes, or recall less",
+    "pinned": "Pin fewer messages",
+    "last turn": "Shorten the last message or result ([truncation] max_result_tokens)",
+    "reserve": "Lower max_tokens or reserve_tokens",
+}
+
+
+def _culprits(ledger: Ledger, history: HistoryFacts) -> list[LedgerRow]:
+    """Return who uses what no compaction can free, and the window, the largest first."""
+    rows = [row for row in ledger.rows if row.kind != "history" and row.tokens]
+    reserve = min(ledger.reserve_tokens, ledger.window_tokens - ledger.budget_tokens)
+    rows += [
+        LedgerRow("history", "pinned", history.pinned_tokens),
+        LedgerRow("history", "last turn", history.last_turn_tokens),
+        LedgerRow("overhead", "reserve", reserve),
+    ]
+    return sorted((row for row in rows if row.tokens > 0), key=lambda row: -row.tokens)
+
+
+def _infeasible(culprits: Sequence[LedgerRow], floor: int, threshold: int) -> str:
+    """Say what is too large, by its kind, and what to do about the largest."""
+    sums = Counter[str]()
+    for row in culprits:
+        is_named = row.kind in ("history", "overhead") and row.name in _REMEDIES
+        sums[row.name if is_named else row.kind] += row.tokens
+    parts = [f"{name} {tokens:,}" for name, tokens in sums.most_common()]
     return (
-        f"System prompt {ledger.tokens_of('system'):,}, tools {ledger.tokens_of('tools'):,} and "
-        f"overhead {ledger.tokens_of('overhead'):,} tokens are over the threshold of {threshold:,} "
-        "by themselves: compaction cannot help. Offer fewer tools, shorten the instructions, or "
-        "raise the window."
+        f"What must stay takes {floor:,} tokens, and the threshold is {threshold:,}: compaction "
+        f"cannot help ({', '.join(parts)}). {_REMEDIES[sums.most_common(1)[0][0]]}, or raise the "
+        "window."
     )
 
 

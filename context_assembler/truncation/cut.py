@@ -60,6 +60,7 @@ def _table(numbers_by_kind: Mapping[int, int]) -> bytes:
 _STARTS: Final = _table(dict.fromkeys((*_OPENERS, ASSISTANT, events.TOOL_CALL, COMPACTION), 1))
 _USERS, _OPENS = _table({USER: 1}), _table(dict.fromkeys(_OPENERS, 1))
 _RESULTS, _SUMMARIES = _table({events.TOOL_RESULT: 1}), _table({COMPACTION: 1})
+_NOTES: Final = _table({NOTE: 1})
 # A line is one message with the line before it if the two numbers share a bit.
 _JOINS: Final = _table({events.TOOL_CALL: 1, events.TOOL_RESULT: 2})
 _JOINED: Final = _table({ASSISTANT: 1, events.TOOL_CALL: 1, events.TOOL_RESULT: 2})
@@ -80,6 +81,7 @@ class History:
         openers: Those that a window may begin with: the user's, or what stands in for one.
         summaries: Those that are summaries.
         lead: How many exchanges at the start are summaries, instructions and notes.
+        notes: How many lines are notes.
     """
 
     def __init__(self, *, stub_tokens: int) -> None:
@@ -87,7 +89,7 @@ class History:
         self.stub_tokens = stub_tokens
         self.kinds = bytearray()
         self.tokens = array("I")
-        self.ends, self.heads, self.lead = [0], [0], 0
+        self.ends, self.heads, self.lead, self.notes = [0], [0], 0, 0
         self.starts, self.bulky, self.pins = list[int](), list[int](), list[int]()
         self.users, self.openers, self.summaries = list[int](), list[int](), list[int]()
 
@@ -151,6 +153,7 @@ class History:
             self.pins += [first + at for at, kind in enumerate(tail) if kind & events.PINNED]
         self.kinds += tail
         self.tokens += sizes
+        self.notes += tail.translate(_NOTES).count(1)
         while self.lead < self.count and self._kind(self.lead) in _LEADING:
             self.lead += 1
 
@@ -161,6 +164,7 @@ class History:
         number = max(0, self.exchange_of(length - 1))
         first = self.starts[number]
         kinds, tokens = self.kinds[first:length], self.tokens[first:length]
+        self.notes -= self.kinds[first:].translate(_NOTES).count(1)
         if self.bulky and self.bulky[-1] >= length:
             self.bulky = self.bulky[:]  # what was derived from the list does not hold any more
         for lines in (self.bulky, self.pins):

@@ -1,7 +1,9 @@
 """When a session should be compacted, and what a summary may cover."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date
+from random import Random
 from typing import Any
 
 import pytest
@@ -50,14 +52,19 @@ def facts(**known: int) -> HistoryFacts:
     return HistoryFacts(**{"compactable_tokens": 800, **known})
 
 
-SMALL, LARGE = ledger(history=900), ledger(history=90_000)
+FILLED, LARGE = ledger(history=30_001), ledger(history=90_000)
 REASONS = {
     "little is used": (ledger(history=40_000), PLENTY, None),
     "at the threshold nothing is needed": (ledger(history=79_000), PLENTY, None),
     "over the threshold": (ledger(history=79_001), PLENTY, "token_limit"),
-    "a hundred messages are allowed": (SMALL, facts(messages=100), None),
-    "more than a hundred are many": (SMALL, facts(messages=101), "message_count"),
-    "more than fifty calls are many": (SMALL, facts(tool_calls=51), "tool_count"),
+    "a hundred messages are allowed": (FILLED, PLENTY._replace(messages=100), None),
+    "more than a hundred are many": (FILLED, PLENTY._replace(messages=101), "message_count"),
+    "more than fifty calls are many": (FILLED, PLENTY._replace(tool_calls=51), "tool_count"),
+    "counts do not matter in an empty window": (
+        ledger(history=30_000),
+        PLENTY._replace(messages=900, tool_calls=900),
+        None,
+    ),
     "tokens come before counts": (
         LARGE,
         facts(messages=500, tool_calls=500, compactable_tokens=9999),
@@ -109,12 +116,12 @@ EXPLAINED = {
         "100,001 tokens, more than 100,000, above which the model's price is higher",
     ),
     "message_count": (
-        ledger(history=9_000),
+        FILLED,
         PLENTY._replace(messages=1_234),
         "1,234 messages, more than 100 ([compaction] max_messages)",
     ),
     "tool_count": (
-        ledger(history=9_000),
+        FILLED,
         PLENTY._replace(tool_calls=109),
         "109 tool calls, more than 50 ([compaction] max_tool_calls)",
     ),
@@ -181,9 +188,28 @@ def test_a_fixed_part_over_the_threshold_is_infeasible_with_its_culprits() -> No
     assert check.details["culprits"] == [
         {"kind": "tools", "name": "search", "tokens": 20_400},
         {"kind": "system", "name": "agent", "tokens": 9000},
+        {"kind": "overhead", "name": "reserve", "tokens": 4096},
     ]
-    assert "9,000" in check.details["declined"]
+    assert "tools 20,400, system 9,000" in check.details["declined"]
+    assert "Offer fewer tools" in check.details["declined"]
     assert not detector.check(ledger(budget=-5), history=PLENTY).feasible
+
+
+CULPRITS = {
+    "the last turn": (HistoryFacts(last_turn_tokens=70_000), "last turn", "Shorten the last"),
+    "pins": (HistoryFacts(pinned_tokens=60_000, last_turn_tokens=30_000), "pinned", "Pin fewer"),
+}
+
+
+@pytest.mark.parametrize(("history", "name", "remedy"), CULPRITS.values(), ids=CULPRITS.keys())
+def test_what_of_the_history_must_stay_can_be_the_culprit(
+    history: HistoryFacts, name: str, remedy: str
+) -> None:
+    check = CompactionDetector().check(ledger(history=90_000, system=12_000), history=history)
+
+    assert (check.needed, check.feasible) == (False, False)
+    assert check.details["culprits"][0]["name"] == name
+    assert remedy in check.details["declined"]
 
 
 def test_the_caller_may_ask_as_long_as_there_is_something_to_summarise() -> None:
@@ -195,6 +221,64 @@ def test_the_caller_may_ask_as_long_as_there_is_something_to_summarise() -> None
     assert (asked.needed, asked.reason) == (True, "explicit")
     assert (idle.needed, idle.reason) == (False, None)
     assert "nothing to summarise" in idle.details["declined"]
+
+
+def _settings(random: Random) -> tuple[CompactionDetector, Ledger, HistoryFacts]:
+    trigger = random.choice((0.5, 0.8, 0.95))
+    detector = CompactionDetector(
+        CompactionSettings(
+            trigger_share=trigger,
+            target_share=random.uniform(0.1, trigger - 0.05),
+            max_messages=random.choice((5, 100)),
+            min_gain_share=random.choice((0.0, 0.1)),
+            min_growth_tokens=random.choice((0, 2000)),
+            min_history_share=random.choice((0.0, 0.3)),
+        )
+    )
+    sizes = [random.choice((0, 500, 5000, 50_000)) for _ in range(7)]
+    system, tools, pinned, last_turn, loose, reserve, spare = sizes
+    window = random.choice((8192, 32_768, 200_000))
+    rows = (
+        LedgerRow("system", "agent", system),
+        LedgerRow("tools", "search", tools),
+        LedgerRow("history", "history", pinned + last_turn + loose),
+        LedgerRow("notes", "notes", spare // 100),
+    )
+    window_use = Ledger(window, reserve, window - reserve, rows)
+    known = HistoryFacts(random.choice((3, 200)), 0, loose, None, pinned, last_turn)
+    return detector, window_use, known
+
+
+def test_no_setting_makes_a_loop_and_who_is_in_the_way_is_named() -> None:
+    reasons = Counter[str | None]()
+    for seed in range(10_000):
+        detector, window, known = _settings(Random(seed))
+        check = detector.check(window, history=known)
+        reasons[check.reason if check.feasible else "infeasible"] += 1
+        if not check.feasible:
+            named = check.details["culprits"]
+            sizes = [row["tokens"] for row in named]
+            using = [row for row in window.rows if row.kind != "history"]
+            sums = [known.pinned_tokens, known.last_turn_tokens, *(row.tokens for row in using)]
+            taken = min(window.reserve_tokens, window.window_tokens - window.budget_tokens)
+            assert not check.needed
+            assert sizes == sorted([s for s in (*sums, taken) if s > 0], reverse=True)[:5]
+            assert sum(sums) == check.floor_tokens >= check.threshold
+        if check.needed:  # each summary is a tenth of what it covers, and nothing is added
+            summary = known.compactable_tokens // 10
+            assert summary < known.compactable_tokens
+            rows = tuple(
+                row._replace(tokens=row.tokens - known.compactable_tokens + summary)
+                if row.kind == "history"
+                else row
+                for row in window.rows
+            )
+            window = window._replace(rows=rows)
+            known = known._replace(compactable_tokens=0, grown_tokens=0)
+            check = detector.check(window, history=known)
+            assert not check.needed, seed
+
+    assert min(reasons["infeasible"], reasons["token_limit"], reasons["message_count"]) > 200
 
 
 # Kinds and tokens of lines, their numbers, and: messages, compactable and grown tokens.
@@ -246,6 +330,9 @@ def test_facts_are_read_from_columns(
     read = history_facts(history, seqs=seqs)
 
     assert (read.messages, read.compactable_tokens, read.grown_tokens) == expected
+    summary = sum(tokens for kind, tokens in lines if kind == COMPACTION)
+    kept = read.pinned_tokens + read.last_turn_tokens + summary
+    assert read.compactable_tokens + kept == sum(tokens for _, tokens in lines)
 
 
 # ---- summaries that a caller writes ----
