@@ -48,13 +48,18 @@ class Plan(NamedTuple):
     floor: int = 5_000
     memories: tuple[int, ...] = (10_000, 100_000)
     few: tuple[int, ...] = (50, 200)
+    fitted: int = 302
+    replayed: int = 200
+    replays: int | None = None  # of each family of sessions; all
 
 
-_TINY: Final = Plan(1, 40, (80,), (80,), (40,), many=2, small=40, held=80, floor=80, memories=(80,))
+_TINY: Final = Plan(
+    *(1, 40, (80,), (80,), (40,), 2, 40, 80, 80, (80,)), fitted=40, replayed=80, replays=1
+)
 PLANS: Final = {
     "tiny": _TINY,  # to see that it runs
     "quick": Plan(
-        rounds=2, cold=(1_000,), steps=(200,), turns=(200,), many=10, held=1_000, memories=(10_000,)
+        *(2, 200, (1_000,), (200,), (200,), 10, 50, 1_000), memories=(10_000,), replays=1
     ),
     "default": Plan(),
     "full": Plan(rounds=15, many=600, memories=(10_000, 100_000, 1_000_000)),
@@ -169,6 +174,15 @@ class Run:
             given = {"length": self.plan.small, "floor": self._floor()}
             yield "small", who, {**given, "times": min(3, self.plan.rounds)}
             yield "hundred", who, {**given, "count": max(1, self.plan.many // 10)}
+        length, rounds = self.plan.fitted, 2 * self.plan.rounds
+        budget = min(30_000, self._tokens(length) // 2)
+        given = {"length": length, "budget": budget, "rounds": rounds}
+        yield "fit", "ours", dict(given)
+        if self.has_peers:
+            yield "langchain_trim", "langchain", dict(given)
+        for by in ("assembler", "fit_messages"):
+            played = {"length": self.plan.replayed, "seeds": self.plan.replays, "by": by}
+            yield f"replay-{by}", "ours", played
 
     def _recall(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         given = {"corpus": str(corpus() or "")}
@@ -186,13 +200,15 @@ class Run:
             folder.mkdir(parents=True, exist_ok=True)
             called = measure.partition("_")[0]
             return _call(python, called, {**given, "folder": str(folder)}, RECALL)
-        if who in self.pythons:
+        if measure == "fit" or measure.startswith("replay"):
+            self._session(length)
+        elif who in self.pythons:
             folder = self._stored(who)
             copies = 100 if measure == "hundred" else 1
             self._prepare(who, length, copies)
         else:
             self._session(length)
-        called = "turns" if measure == "whole" else measure
+        called = "turns" if measure == "whole" else measure.partition("-")[0]
         return _call(python, called, {**given, "folder": str(folder)})
 
     def _prepare(self, who: str, length: int, copies: int) -> None:

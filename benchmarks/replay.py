@@ -1,12 +1,13 @@
 """Recorded sessions played again step by step: what is cached, what it costs, how full it is.
 
-    python -m benchmarks.replay [--shares 0.25 0.5 0.9] [--seeds N]
+    python -m benchmarks.replay [--shares 0.25 0.5 0.9] [--seeds N] [--who fit_messages]
 
-Messages are appended one by one, and before each reply the context is assembled, with settings as
-they come and a budget of a share of the whole session. Figures are over the calls after the session
+Messages are appended one by one, and before each reply the context is assembled, or the list fitted by
+`fit_messages`, with settings as they come and a budget of a share of the whole session. Figures are over the calls after the session
 first exceeds the budget; costs are over all calls, divided by those of sending everything. Cached is
 the longest common prefix with the payload before, in whole messages; a cached token costs 0.1, any
-other 1.25 (Anthropic) or 1 (OpenAI). Pinned is what the user asked to keep. The sessions are those of
+other 1.25 (Anthropic) or 1 (OpenAI). Pinned is what the user asked to keep; a list has no pins. Valid are
+payloads that break no rule of the harness, or of the library's checker without it. The sessions are those of
 the harness in CONTEXT_ASSEMBLER_BENCH, or laid end to end from the corpus, or generated.
 """
 
@@ -14,39 +15,62 @@ import argparse
 import asyncio
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
 from benchmarks.data import ROOT, Message, long_session
-from context_assembler import ContextAssembler, Session, TokenCounter, read_transcript
+from context_assembler import ContextAssembler, Session, TokenCounter, fit_messages, read_transcript
 from context_assembler.errors import ContextOverflowError
+from context_assembler.providers import check_payload
 
 MODEL, LENGTH = "gpt-5.5", 200
+WHO: Final = ("assembler", "fit_messages")
 SHARES: Final = (0.25, 0.5, 0.9)
 FAMILIES: Final = {"tau": 4, "code": 5}  # and how many sessions of each
+NAMES: Final = "calls refused valid over fill worst cached cost_A cost_O last10 task pins".split()
+_COUNTED_NAMES: Final = ("calls", "refused", "over")
 _COUNTER: Final = TokenCounter(MODEL)
 _COUNTED: Final[dict[str, int]] = {}
 
 
-def sessions(seeds: int | None) -> Iterator[tuple[str, list[Message], list[int]]]:
-    """Yield the name of each session, its messages, and the indices of those to keep."""
+@cache
+def harness(name: str) -> Any:
+    """Return a module of the harness; `None`: it is not there."""
     folder = Path(os.environ.get("CONTEXT_ASSEMBLER_BENCH") or "../shared/bench")
-    source = (folder if folder.is_absolute() else ROOT / folder) / "sessions.py"
+    source = (folder if folder.is_absolute() else ROOT / folder) / f"{name}.py"
     if not source.is_file():
-        yield "laid end to end", long_session(LENGTH), []
-        return
-    spec = importlib.util.spec_from_file_location("bench_sessions", source)
+        return None
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", source)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def sessions(
+    seeds: int | None, length: int = LENGTH
+) -> Iterator[tuple[str, list[Message], list[int]]]:
+    """Yield the name of each session, its messages, and the indices of those to keep."""
+    if (module := harness("sessions")) is None:
+        yield "laid end to end", long_session(length), []
+        return
     for family, count in FAMILIES.items():
         for seed in range(min(count, seeds or count)):
-            built = module.build(family, LENGTH, seed)
+            built = module.build(family, length, seed)
             yield family, built["messages"], built["pins"]
+
+
+def is_valid(payload: Sequence[Message], history: Sequence[Message]) -> bool:
+    """Whether a payload breaks no rule."""
+    if (module := harness("validity")) is not None:
+        return not module.openai_errors(payload, history)
+    return not check_payload("openai_chat", {"model": MODEL, "messages": [*payload]}).refused
 
 
 def count(message: Mapping[str, Any]) -> int:
@@ -71,31 +95,49 @@ def _key(message: Mapping[str, Any], *, exactly: bool) -> Any:
     return role, _text(message), message.get("tool_call_id"), asked
 
 
-async def play(messages: Sequence[Message], pins: Sequence[int], share: float) -> list[Any]:
-    """Return what was seen of each call."""
-    budget = int((3 + sum(map(count, messages))) * share)
+async def payloads(
+    messages: Sequence[Message], pins: Sequence[int], budget: int, ends: Sequence[int], who: str
+) -> AsyncGenerator[list[Message] | None]:
+    """Yield what is sent of the messages up to each end; `None`: they were refused."""
     assembler: Any = ContextAssembler(sessions="memory:")
     await assembler.sessions.create(Session(id="s"))
+    fitted, place = None, 0
+    for end in ends:
+        added, place = messages[place:end], end
+        payload = None
+        with suppress(ContextOverflowError):
+            if who == "fit_messages":
+                history = messages[:end]
+                fitted = fit_messages(history, model=MODEL, max_tokens=budget, after=fitted)
+                payload = fitted.messages
+            else:
+                for number, message in enumerate(added, start=end - len(added)):
+                    events = read_transcript({"messages": [message]}, format="openai_chat").events
+                    if number in pins:
+                        events = tuple(replace(event, is_pinned=True) for event in events)
+                    await assembler.sessions.append("s", events)
+                asked = {"model": MODEL, "max_context_tokens": budget}
+                payload = (await assembler.assemble("s", **asked)).to_openai_chat()["messages"]
+        yield payload
+    await assembler.close()
+
+
+async def play(
+    messages: Sequence[Message], pins: Sequence[int], share: float, who: str
+) -> list[Any]:
+    """Return what was seen of each call."""
+    budget = int((3 + sum(map(count, messages))) * share)
     due = [n for n, one in enumerate(messages) if one["role"] == "assistant"] + [len(messages)]
     seen: list[Any] = []
     before: list[Any] = []
     place, full, full_before, has_exceeded = 0, 3, 0, False
-    for end in due:
-        added, place = messages[place:end], end
-        if not added:
-            continue
-        full += sum(map(count, added))
-        for number, message in enumerate(added, start=end - len(added)):
-            events = read_transcript({"messages": [message]}, format="openai_chat").events
-            if number in pins:
-                events = tuple(replace(event, is_pinned=True) for event in events)
-            await assembler.sessions.append("s", events)
-        try:
-            context = await assembler.assemble("s", model=MODEL, max_context_tokens=budget)
-        except ContextOverflowError:
+    ends = [end for end in dict.fromkeys(due) if end]
+    sent = payloads(messages, pins, budget, ends, who)
+    for end in ends:
+        full, place = full + sum(map(count, messages[place:end])), end
+        if (payload := await anext(sent)) is None:
             seen.append({"refused": True})
             continue
-        payload = context.to_openai_chat()["messages"]
         keys = [_key(one, exactly=True) for one in payload]
         same = 0
         while same < min(len(keys), len(before)) and keys[same] == before[same]:
@@ -112,6 +154,8 @@ async def play(messages: Sequence[Message], pins: Sequence[int], share: float) -
                 "refused": False,
                 "exceeded": has_exceeded,
                 "tokens": tokens,
+                "valid": is_valid(payload, history),
+                "over": tokens > budget,
                 "cached": sum(map(count, payload[:same])),
                 "full": full,
                 "full_cached": full_before,
@@ -122,7 +166,7 @@ async def play(messages: Sequence[Message], pins: Sequence[int], share: float) -
             }
         )
         full_before = full - 3
-    await assembler.close()
+    await sent.aclose()
     return seen
 
 
@@ -143,6 +187,8 @@ def summarize(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
             "worst": max(call["fill"] for call in over),
             "last10": mean(call["last10"] for call in over),
             "task": mean(call["task"] for call in over),
+            "valid": mean(call["valid"] for call in over),
+            "over": sum(call["over"] for call in over),
             "pins": mean(pins) if pins else 1.0,
         }
     return figures
@@ -153,30 +199,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
     parser.add_argument("--seeds", type=int, help="sessions of each family; by default all")
+    parser.add_argument("--who", nargs="+", choices=WHO, default=WHO)
     given = parser.parse_args()
-    names = "calls refused fill worst cached cost_A cost_O last10 task pins".split()
-    print("| sessions | budget | " + " | ".join(names) + " |")
-    print("| --- " * (len(names) + 2) + "|")
+    print("| by | sessions | budget | " + " | ".join(NAMES) + " |")
+    print("| --- " * (len(NAMES) + 3) + "|")
+    for who in given.who:
+        pooled(who, given.seeds, given.shares, show=True)
+
+
+def pooled(
+    who: str,
+    seeds: int | None,
+    shares: Sequence[float] = SHARES,
+    *,
+    length: int = LENGTH,
+    show: bool = False,
+) -> dict[str, float]:
+    """Return the figures over all sessions and budgets."""
     rows: list[dict[str, float]] = []
-    found = list(sessions(given.seeds))
+    found = list(sessions(seeds, length))
     for family in dict.fromkeys(name for name, _, _ in found):
-        for share in given.shares:
+        for share in shares:
             calls = [
                 call
                 for name, messages, pins in found
                 if name == family
-                for call in asyncio.run(play(messages, pins, share))
+                for call in asyncio.run(play(messages, pins, share, who))
             ]
             rows.append(summarize(calls))
-            _print(family, f"{share:.0%}", names, rows[-1])
-    pooled = {name: _pooled(rows, name) for name in names}
-    _print("all", "all", names, pooled)
+            if show:
+                _print(who, family, f"{share:.0%}", rows[-1])
+    together = {name: _pooled(rows, name) for name in NAMES}
+    if show:
+        _print(who, "all", "all", together)
+    return together
 
 
 def _pooled(rows: Sequence[Mapping[str, float]], name: str) -> float:
     """Return a figure over all rows: costs alike, the others by calls."""
-    if name in ("calls", "refused"):
-        return sum(row[name] for row in rows)
+    if name in _COUNTED_NAMES:
+        return sum(row.get(name, 0) for row in rows)
     if name.startswith("cost"):
         return mean(row[name] for row in rows)
     known = [row for row in rows if name in row]
@@ -185,12 +247,9 @@ def _pooled(rows: Sequence[Mapping[str, float]], name: str) -> float:
     return sum(row[name] * row["calls"] for row in known) / sum(row["calls"] for row in known)
 
 
-def _print(family: str, share: str, names: Sequence[str], row: Mapping[str, float]) -> None:
-    shown = [
-        f"{row.get(name, 0):.0f}" if name in ("calls", "refused") else f"{row.get(name, 0):.3f}"
-        for name in names
-    ]
-    print(f"| {family} | {share} | " + " | ".join(shown) + " |", flush=True)
+def _print(who: str, family: str, share: str, row: Mapping[str, float]) -> None:
+    shown = [f"{row.get(name, 0):.{0 if name in _COUNTED_NAMES else 3}f}" for name in NAMES]
+    print(f"| {who} | {family} | {share} | " + " | ".join(shown) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -305,6 +305,44 @@ def _listing(found: _Found) -> Iterator[Row]:
             )
 
 
+def _fit(found: _Found) -> Iterator[Row]:
+    for length in _lengths(found, "fit"):
+        peers = _answers(found, "langchain_trim", length, "langchain")
+        trim = median(peers[0]["trim"]) if peers else None
+        for answer in _answers(found, "fit", length, "ours")[:1]:
+            whats = {
+                "simple": ("counted simply", 3.0),
+                "auto": ("counted exactly", 3.0),
+                "simple after": ("an exchange more, `after=`, counted simply", 1.0),
+                "auto after": ("an exchange more, `after=`, counted exactly", 1.0),
+            }
+            for name, (what, most) in whats.items():
+                times = answer[name]
+                ratio = f"{median(times) / trim:.2f} × " if trim else ""
+                yield Row(
+                    f"`fit_messages`, {length:,} messages, {what} ÷ `trim_messages` of langchain",
+                    f"≤ {most:g} ×",
+                    f"{ratio}({_three(times)} ms)",
+                    None if trim is None else median(times) <= most * trim,
+                    peer=f"{_three(peers[0]['trim'])} ms" if peers else "",
+                )
+
+
+def _replay(found: _Found) -> Iterator[Row]:
+    for by in ("assembler", "fit_messages"):
+        for length in _lengths(found, f"replay-{by}"):
+            for one in _answers(found, f"replay-{by}", length, "ours"):
+                names = ("valid", "task", "cached")
+                shown = [f"{one[name]:.1%}" for name in names]
+                is_good = one["valid"] == one["task"] == 1 and not one["over"]
+                yield Row(
+                    f"replayed sessions, `{by}`: valid · task · cached · over · cost",
+                    "100 · 100 · ≥ 92 % · 0 · ≤ 0.79",
+                    f"{' · '.join(shown)} · {one['over']:.0f} · {one['cost_A']:.3f}",
+                    is_good and one["cached"] >= 0.92 and one["cost_A"] <= 0.79,
+                )
+
+
 _ROWS: Final[Sequence[Callable[[_Found], Iterator[Row]]]] = (
     _first,
     _cold,
@@ -314,6 +352,8 @@ _ROWS: Final[Sequence[Callable[[_Found], Iterator[Row]]]] = (
     _calls,
     _memory,
     _hundred,
+    _fit,
+    _replay,
     _recall,
     _listing,
 )

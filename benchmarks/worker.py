@@ -343,7 +343,48 @@ def hundred(folder: str, length: int, floor: dict[str, Any], count: int = 20, **
     }
 
 
+def fit(folder: str, length: int, budget: int, rounds: int = 7, **_: Any) -> Any:
+    """Time `fit_messages` by counter: lists that it has not seen, and the same with an exchange more."""
+    from context_assembler import fit_messages
+
+    found: dict[str, list[float]] = {}
+    for counter in ("auto", "simple"):
+        asked: Any = {"model": MODEL, "max_tokens": budget, "counter": counter}
+        for number in range(rounds + 1):
+            messages = _changed(folder, length, f"{counter} {number}")
+            started = cpu()
+            fitted = fit_messages(messages, **asked)
+            first = cpu() - started
+            messages += _exchange(number)
+            started = cpu()
+            fit_messages(messages, after=fitted, **asked)
+            if number:  # what a first call loads is not measured here
+                found.setdefault(counter, []).append(first)
+                found.setdefault(f"{counter} after", []).append(cpu() - started)
+    return found
+
+
+def replay(folder: str, length: int, by: str, seeds: int | None = None, **_: Any) -> Any:
+    """Return the figures of a contestant over the replayed sessions."""
+    assert folder
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    return importlib.import_module("benchmarks.replay").pooled(by, seeds, length=length)
+
+
 # ---- peers: run by a Python that has them ----
+
+
+def langchain_trim(folder: str, length: int, budget: int, rounds: int = 7, **_: Any) -> Any:
+    """Time trimming with `langchain_core`, without the model's tokenizer."""
+    trim = importlib.import_module("langchain_core.messages").trim_messages
+    asked = {"max_tokens": budget, "token_counter": "approximate", "include_system": True}
+    times: list[float] = []
+    for number in range(rounds + 1):
+        messages = _changed(folder, length, str(number))
+        started = cpu()
+        trim(messages, strategy="last", start_on="human", end_on=("human", "tool"), **asked)
+        times.append(cpu() - started)
+    return {"trim": times[1:]}
 
 
 def langchain_first(folder: str, length: int, budget: int, **_: Any) -> Any:
@@ -403,6 +444,17 @@ def _ours() -> Any:
     assembler.assemble_sync("other", model=MODEL).to_request()
     _closed(assembler)
     return ours
+
+
+def _changed(folder: str, length: int, said: str) -> list[dict[str, Any]]:
+    """Return messages of which every text is another one."""
+    messages: list[dict[str, Any]] = json.loads(
+        Path(folder).joinpath(f"{length}.json").read_text("utf-8")
+    )
+    return [
+        {**one, "content": f"{one['content']} {said}" if one["content"] else None}
+        for one in messages
+    ]
 
 
 def _run(doing: Any) -> Any:

@@ -27,4 +27,4 @@ def test_the_smallest_plan_measures_every_target_on_generated_sessions(
 
     failed = {key: found for key, found in run.found.items() if "error" in str(found)}
     assert failed == {}
-    assert write_table(run.found).count("\n|") == 21
+    assert write_table(run.found).count("\n|") == 27
