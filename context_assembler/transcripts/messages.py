@@ -62,9 +62,9 @@ def _is_said(message: JsonObject, roles: str, is_piece: Callable[[JsonObject], b
     """Whether an object is a message of these roles, of text or such pieces."""
     content = message.get("content")
     return (
-        as_text(message.get("role")) in roles.split()
-        and not message.keys() & _OF_OTHERS
-        and isinstance(content, str | list | None)
+        message.get("role") in roles.split()
+        and _OF_OTHERS.isdisjoint(message)
+        and (content is None or isinstance(content, (str, list)))
         and not ("created" in message and isinstance(content, list))  # goose's
         and all(isinstance(one, str) or is_piece(as_object(one)) for one in as_list(content))
     )
