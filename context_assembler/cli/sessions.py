@@ -326,8 +326,7 @@ async def prune(*, days: int = 90, dry_run: bool = False, sessions: Words = None
         for head in await store.list_sessions():
             newest = store.load(head.session.id, after_seq=head.last_seq - 1)
             times = [head.session.created_at, *[one.created_at async for one in newest]]
-            at = max(filter(None, times), default=None)
-            if at is not None and at < limit:
+            if (known := [at for at in times if at]) and max(known) < limit:
                 old.append(head)
         for head in () if dry_run else old:
             await store.delete(head.session.id)

@@ -257,7 +257,7 @@ class OpenAICompatibleEmbedder:
         self.model, self.dimension = model, dimensions
         self._prefixes: dict[EmbedPurpose, str] = {"record": record_prefix, "query": query_prefix}
         self._batch_texts, self._max_chars = batch_texts, max_chars
-        self._options = {"base_url": base_url, "timeout": 60.0, **options}
+        self._options: dict[str, Any] = {"base_url": base_url, "timeout": 60.0, **options}
         if base_url is not None:  # the SDK wants a key, such servers do not
             self._options.setdefault("api_key", "none")
         self._given = client
