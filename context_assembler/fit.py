@@ -5,7 +5,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import is_
 from threading import Lock
@@ -23,6 +23,7 @@ from context_assembler.ports import OwnStrategy, StoredColumns, Turn
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.gemini import ContentReader
 from context_assembler.providers.lent import fresh_json
+from context_assembler.providers.openai_chat import check_tools
 from context_assembler.providers.wire import as_object, text_of, text_part
 from context_assembler.report import ReportEntry
 from context_assembler.tokens import CounterName, family_for
@@ -68,6 +69,8 @@ class FittedMessages:
         tokens: Of system prompt, tools and messages together.
         max_tokens: What these might take.
         state: What `after` goes on from.
+        keeps_prefix: Whether `messages` begin with those that `after` had, so that prompt caches are
+            hit; without `after`, with the whole list.
     """
 
     messages: list[Any]
@@ -76,6 +79,7 @@ class FittedMessages:
     tokens: int
     max_tokens: int
     state: "_Fitting"
+    keeps_prefix: bool = True
 
     def __repr__(self) -> str:
         sizes = f"{self.tokens:,} of {self.max_tokens:,} tokens, {len(self.changes)} changes"
@@ -100,8 +104,8 @@ def fit_messages(
 ) -> FittedMessages:
     """Return the messages that fit, valid for their provider, and what was done to the others.
 
-        fitted = fit_messages(messages, model="gpt-6.2-sol", max_tokens=100_000)
-        client.chat.completions.create(model="gpt-6.2-sol", messages=fitted.messages)
+        fitted = fit_messages(messages, model="gpt-5.4", max_tokens=100_000)
+        client.chat.completions.create(model="gpt-5.4", messages=fitted.messages)
 
     Nothing is stored or sent, and neither the list nor a message is changed. Called with a list that
     has grown, it returns the same beginning until more has to go.
@@ -129,6 +133,7 @@ def fit_messages(
         TranscriptError: A message cannot be read; `messages[7]` names it.
         ContextOverflowError: What may not be dropped does not fit, even shortened.
         InvalidToolError: A tool cannot be read.
+        UnsupportedRequestError: The model takes tools with messages of another shape only.
     """
     limits = model if isinstance(model, ModelLimits) else get_model_limits(model)
     settings = declared.TruncationSettings(
@@ -146,7 +151,8 @@ def fit_messages(
     if fitted is None:
         fitted = _Fitting(key, specs).fit(given, key)
     assert fitted is not None, "a new list continues itself"
-    return fitted
+    sent = given if after is None else after.messages
+    return replace(fitted, keeps_prefix=fitted.messages[: len(sent)] == sent)
 
 
 def _nothing(*_: object) -> Any:
@@ -189,6 +195,8 @@ class _Fitting:
     def _begin(self, shape: str) -> None:
         """Forget what was read; the messages are read as this shape."""
         self.shape, self.is_openai = shape, shape.startswith("openai")
+        if shape == "openai_chat" and self.request.tools:
+            check_tools(self.limits)
         self.is_rewritten = False  # prefix-bound reasoning is left out
         self.family = family_for(self.limits, counter=self.counter, protocol=shape)
         self.fixed = fixed_rows(self.family, self.request)

@@ -24,7 +24,7 @@ def main() -> None:
         before: FittedMessages | None = fitted
         fitted = fit_messages(
             messages[:end],
-            model="gpt-6.2-sol",
+            model="gpt-5.4",
             max_tokens=20_000,
             tools=request["tools"],
             after=before,

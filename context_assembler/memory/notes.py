@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+from context_assembler.errors import ConfigurationError
 from context_assembler.memory.kinds import ChunkMetadata
 from context_assembler.memory.records import (
     NO_FILTERS,
@@ -294,11 +295,15 @@ def _identity(found: os.stat_result) -> tuple[int, ...]:
 def open_source(given: str | Path) -> MemoryStore | NotesFolder:
     """Return the notes of a folder, or the store that a URL or the path of a file names.
 
-    A text that ends with a slash is a folder, whether it is there or not.
+    A text that ends with a slash is a folder, whether it is there or not; a path without a suffix
+    must be there.
 
     Raises:
         ConfigurationError: It is neither.
     """
     told = os.path.expanduser(given)
     is_folder = isinstance(given, str) and ":" not in given and given.endswith(("/", os.sep))
+    if isinstance(given, Path) and not given.suffix and not os.path.exists(told):
+        remedy = f"For a folder of notes make it first; for a new database write 'sqlite:{given}'."
+        raise ConfigurationError(f"There is nothing at {told!r}.", remedy=remedy)
     return NotesFolder(given) if is_folder or os.path.isdir(told) else open_memory(given)

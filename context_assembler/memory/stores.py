@@ -885,7 +885,8 @@ def open_memory(store: str | Path, **options: Any) -> MemoryStore:
     if module is None:
         told = errors.without_credentials(url)
         listed = " or ".join(f"'{name}:…'" for name in MEMORY_STORES)
-        remedy = errors.mean_file(told) or f"Write {listed}, or pass a Path."
+        remedy = f"Write {listed}, pass the Path of a file, or end a folder of notes with a slash."
+        remedy = errors.mean_file(told) or remedy
         raise errors.ConfigurationError(f"No memory store opens {told!r}.", remedy=remedy)
     engine = import_module(f"context_assembler.memory.{module}")
     return MemoryStore(engine.open_table(url), **options)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from context_assembler.context import Request
-from context_assembler.errors import ReplyError
+from context_assembler.errors import ReplyError, UnsupportedRequestError
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, ToolSearch, ToolSpec, Turn
@@ -41,6 +41,16 @@ def takes_audio(model: str) -> bool:
 def takes_late_instructions(limits: ModelLimits) -> bool:
     """Whether instructions may come in the middle of a conversation."""
     return openai.is_own_api(limits) or limits.supports("mid_conversation_system")
+
+
+def check_tools(limits: ModelLimits) -> None:
+    """Refuse function tools for a model that always reasons; see `Wire._effort`."""
+    is_bound = limits.features.get("chat_tools_with_reasoning") is False
+    if is_bound and "none" not in limits.thinking.levels:
+        problem = "it takes function tools in the Responses API only"
+        remedy = "Use the Responses API for this model, leave the tools out, "
+        remedy += "or choose a model that can answer without reasoning."
+        raise UnsupportedRequestError(problem, provider=NAME, model=limits.id, remedy=remedy)
 
 
 class Wire(openai.OpenAIWire):
@@ -231,14 +241,11 @@ class Wire(openai.OpenAIWire):
             https://developers.openai.com/api/docs/guides/deployment-checklist
             https://github.com/danny-avila/LibreChat/issues/14231 (read 2026-11-27)
         """
-        takes_both = self.request.limits.features.get("chat_tools_with_reasoning") is not False
-        if takes_both or not self.tools:
+        limits = self.request.limits
+        if not self.tools or limits.features.get("chat_tools_with_reasoning") is not False:
             return openai.effort_of(self.request)
-        if "none" in self.request.limits.thinking.levels:
-            return "none"
-        remedy = "Use the Responses API for this model, leave the tools out, "
-        remedy += "or choose a model that can answer without reasoning."
-        raise self.refusal("it takes function tools in the Responses API only", remedy)
+        check_tools(limits)
+        return "none"
 
     def _parameters(self, request: Request) -> Item:
         parameters = request.parameters

@@ -413,7 +413,8 @@ def _settings(s: _Sent) -> Iterator[Row]:
     if limits is not None:
         rule = limits.thinking
         is_odd = isinstance(level, str) and rule.levels and level.lower() not in rule.levels
-        yield is_odd, "G10", where, f"not a level of the model: {level!r}"
+        told = f"not a level of the model ({', '.join(rule.levels)}): {level!r}"
+        yield is_odd, "G10", where, told
         number = "G10" if "budget" in rule.kinds else "G10?"
         yield budget == 0 and rule.kinds and rule.disable == "no", number, where, "it always thinks"
     heat, most = (wire.as_number(config.get(key)) for key in ("temperature", "max_output_tokens"))

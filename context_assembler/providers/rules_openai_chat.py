@@ -105,13 +105,16 @@ class _Chat(Check):
         levels = limits.thinking.levels
         for where, level in (("_effort", effort), (".effort", routed.get("effort"))):
             is_odd = isinstance(level, str) and levels and level not in levels
-            yield is_odd, "C13", f"reasoning{where}", f"not a level of the model: {level!r}"
+            told = f"not a level of the model ({', '.join(levels)}): {level!r}"
+            yield is_odd, "C13", f"reasoning{where}", told
         is_off = routed.get("enabled") is False and levels and "none" not in levels
         is_off = is_off and limits.thinking.disable == "no"
         yield is_off, "C13", "reasoning.enabled", "the model always reasons"
         is_bound = self.tools and limits.features.get("chat_tools_with_reasoning") is False
         is_open = effort is None and "none" in levels
-        message = "function tools are taken without reasoning only; use the Responses API"
+        message = "the model takes function tools in the Responses API only"
+        if "none" in levels:
+            message = "function tools are taken with the effort 'none', or in the Responses API"
         is_broken = is_bound and not is_open and effort != "none"
         yield is_broken, "C2", "reasoning_effort", message, self.is_own
 

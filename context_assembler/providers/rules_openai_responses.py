@@ -138,7 +138,7 @@ class _Responses(Check):
         always = own and effort == "none" and re.fullmatch(self.always_reasons, model)
         is_wide = asked.get("context") == "all_turns" and _CURRENT_TURN_ONLY.fullmatch(model)
         yield effort and never, "R13", where, "the model does not reason"
-        yield is_odd, "R13", where, f"not a level of the model: {effort!r}"
+        yield is_odd, "R13", where, f"not a level of the model ({', '.join(levels)}): {effort!r}"
         yield always and not never and not is_odd, "R13", where, "the model always reasons"
         yield is_wide, "R13", "reasoning.context", "is auto or current_turn with this model"
         has_mode = own and asked.get("mode") is not None and not _HAS_MODES.fullmatch(model)

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +22,14 @@ from context_assembler.ports import TokenCounter
 from context_assembler.providers import check_payload
 from context_assembler.providers.gemini import PLACEHOLDER
 from context_assembler.providers.wire import as_list, as_object
-from context_assembler.testing.wires import WIRES, Answer, RefusedError, ScriptedReply, Wire
+from context_assembler.testing.wires import (
+    WIRES,
+    Answer,
+    RefusedError,
+    Scripted,
+    ScriptedReply,
+    Wire,
+)
 from context_assembler.tokens import family_for
 
 _GEMINI: Final = re.compile(r"/v1(?:beta)?/models/([^/:]+):(generate|streamGenerate|count)(\w+)")
@@ -36,7 +44,8 @@ _COUNTING: Final[Mapping[str, str]] = {
 }
 
 
-class ScriptedError(NamedTuple):
+@dataclass(frozen=True)
+class ScriptedError(Scripted):
     """A refusal that has nothing to do with the request, such as an overloaded provider."""
 
     status: int = 529
@@ -44,7 +53,7 @@ class ScriptedError(NamedTuple):
     message: str = "Overloaded"
 
 
-Script: TypeAlias = Iterable[ScriptedReply | ScriptedError] | None
+Script: TypeAlias = Iterable[Scripted] | None
 
 
 class SeenRequest(NamedTuple):
@@ -191,8 +200,9 @@ class ProviderServer:
             line = self._script.popleft()
         if isinstance(line, ScriptedError):
             raise RefusedError(line.message, line.status, line.kind)
+        assert isinstance(line, ScriptedReply)
         ends = line.stop_reason or ("tool_use" if line.tool_calls else "end_turn")
-        return line._replace(stop_reason=ends)
+        return replace(line, stop_reason=ends)
 
     def _use_cache(
         self, wire: Wire, segments: Sequence[_Segment], body: JsonObject, limits: ModelLimits

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from context_assembler.events import Json, JsonObject, ToolCall, Usage, compact_json
@@ -10,7 +11,12 @@ from context_assembler.providers.gemini import snake_block
 from context_assembler.providers.wire import as_object, objects_in
 
 
-class ScriptedReply(NamedTuple):
+class Scripted:
+    """One line of a script: `ScriptedReply` or `ScriptedError`."""
+
+
+@dataclass(frozen=True)
+class ScriptedReply(Scripted):
     """One answer of the model.
 
     Attributes:

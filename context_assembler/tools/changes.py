@@ -173,13 +173,13 @@ def _objection(
     known, added = sent.known, sent.added
     withdrawn = [known[name] for name in sorted(known.keys() - {tool.name for tool in wanted})]
     own = [tool.name for tool in (*added, *withdrawn) if tool.native_specs]
-    is_first = bool(added or withdrawn) and not (sent.declared and wanted)
     most = forms.max_tools if forms.max_tools is not None and added else len(known)
     reasons = {
         "the model learns of its tools before the history only": (
             (added and not forms.adds) or (withdrawn and forms.withdraws is None)
         ),
-        "a conversation's first tools, and that none are left, are sent before it": is_first,
+        "there were none before": added and not sent.declared,
+        "none are left": withdrawn and not wanted,
         f"{''.join(own[:1])!r} is a tool of the provider's own": own,
         "a tool has another definition": (
             not forms.redefines and len(known) < len(sent.declared) + len(added)

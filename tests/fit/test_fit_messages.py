@@ -12,7 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_assembler import FittedMessages, ToolCall, fit_messages
-from context_assembler.errors import ContextOverflowError, TranscriptError, UnknownModelError
+from context_assembler.errors import (
+    ContextOverflowError,
+    TranscriptError,
+    UnknownModelError,
+    UnsupportedRequestError,
+)
 from context_assembler.providers import check_payload
 from context_assembler.providers.wire import as_list
 from context_assembler.testing import ScriptedReply, serve_providers
@@ -127,7 +132,9 @@ class TestGrowingList:
             assert not refused(shape, fitted.messages)
             assert fitted.messages[0] is messages[0]
             if before is not None:
-                rewrites += fitted.messages[: len(before.messages)] != before.messages
+                is_same = fitted.messages[: len(before.messages)] == before.messages
+                assert fitted.keeps_prefix == is_same
+                rewrites += not is_same
             before = fitted
         assert 0 < rewrites < 16
         assert plain(messages) == plain(seen)
@@ -455,3 +462,11 @@ class TestSizes:
         newest = fit_messages(messages, model="gpt-4.1", max_tokens=4_000, keep_last_messages=10)
         assert newest.indices[-10:] == [*range(71, 81)]
         assert all(a.tokens >= b.tokens for a, b in pairwise((newest, none)))
+
+
+def test_tools_next_to_chat_messages_need_a_model_that_takes_them_there() -> None:
+    messages = [{"role": "user", "content": "When can I fly to Lisbon?"}]
+    spec = {"name": "find_flights", "input_schema": {"type": "object"}}
+    with pytest.raises(UnsupportedRequestError, match="in the Responses API only"):
+        fit_messages(messages, model="gpt-6.2-sol", tools=[spec])
+    assert fit_messages(messages, model="gpt-5.4", tools=[spec]).keeps_prefix

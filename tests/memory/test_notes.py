@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from context_assembler import ContextAssembler
-from context_assembler.errors import UnknownMemoryError
+from context_assembler.errors import ConfigurationError, UnknownMemoryError
 from context_assembler.memory import ChunkMetadata, MemoryAssembler, MemoryFilters, NotesFolder
 
 GUIDE: Final = """---
@@ -157,3 +157,11 @@ async def test_a_folder_that_is_not_there_failed_until_it_is(tmp_path: Path) -> 
     assert missing.source_status == {"chunks": "failed"}
     assert "no such folder" in missing.source_notes["chunks"]
     assert not (await memory.assemble_context("zebra")).is_empty
+
+
+def test_a_folder_that_is_not_there_is_no_new_database(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a folder of notes make it first"):
+        MemoryAssembler(tmp_path / "notez")
+    with pytest.raises(ConfigurationError, match="end a folder of notes with a slash"):
+        MemoryAssembler("notez")
+    assert not [*tmp_path.iterdir()]

@@ -103,7 +103,7 @@ def test_withdrawing_by_the_choice_names_what_may_be_called() -> None:
 OBJECTIONS: dict[str, tuple[list[ToolSpec], SentTools, dict[str, Any], str]] = {
     "no form": ([READ, MAIL], sent(READ), {"forms": ChangeForms()}, "before the history only"),
     "no form to withdraw": ([READ], sent(READ, MAIL), {"forms": ChangeForms(adds=True)}, "only"),
-    "the first tools": ([READ], sent(), {}, "first tools"),
+    "the first tools": ([READ], sent(), {}, "there were none before"),
     "none left": ([], sent(READ), {}, "none are left"),
     "a native tool": ([READ, NATIVE], sent(READ), {}, "'web' is a tool of the provider's own"),
     "another definition": (
