@@ -276,8 +276,7 @@ def show_ledger(ledger: Ledger) -> Iterator[RenderableType]:
     yield Columns(legend, padding=(0, 3, 0, 0))
     how = "counted" if ledger.is_exact else "estimated"
     used = f"{ledger.used_tokens:,} of {ledger.budget_tokens:,} tokens used"
-    rest = f"the reply has {ledger.reserve_tokens:,}, the window {ledger.window_tokens:,}"
-    yield f"{used}; {rest} ({how} by {ledger.counter})."
+    yield f"{used}, {ledger.reserve_tokens:,} for the reply ({how} by {ledger.counter})."
 
 
 def entries_table(entries: Sequence[ReportEntry], *, every: bool = False) -> Table:
