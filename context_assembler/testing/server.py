@@ -22,14 +22,8 @@ from context_assembler.ports import TokenCounter
 from context_assembler.providers import check_payload
 from context_assembler.providers.gemini import PLACEHOLDER
 from context_assembler.providers.wire import as_list, as_object
-from context_assembler.testing.wires import (
-    WIRES,
-    Answer,
-    RefusedError,
-    Scripted,
-    ScriptedReply,
-    Wire,
-)
+from context_assembler.testing import wires
+from context_assembler.testing.wires import WIRES, Answer, RefusedError, ScriptedReply, Wire
 from context_assembler.tokens import family_for
 
 _GEMINI: Final = re.compile(r"/v1(?:beta)?/models/([^/:]+):(generate|streamGenerate|count)(\w+)")
@@ -45,7 +39,7 @@ _COUNTING: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class ScriptedError(Scripted):
+class ScriptedError(wires.Scripted):
     """A refusal that has nothing to do with the request, such as an overloaded provider."""
 
     status: int = 529
@@ -53,7 +47,7 @@ class ScriptedError(Scripted):
     message: str = "Overloaded"
 
 
-Script: TypeAlias = Iterable[Scripted] | None
+Script: TypeAlias = Iterable[wires.Scripted] | None
 
 
 class SeenRequest(NamedTuple):

@@ -465,7 +465,7 @@ class TestSizes:
 
 
 def test_tools_next_to_chat_messages_need_a_model_that_takes_them_there() -> None:
-    messages = [{"role": "user", "content": "When can I fly to Lisbon?"}]
+    messages = talk("openai_chat")
     spec = {"name": "find_flights", "input_schema": {"type": "object"}}
     with pytest.raises(UnsupportedRequestError, match="in the Responses API only"):
         fit_messages(messages, model="gpt-6.2-sol", tools=[spec])
