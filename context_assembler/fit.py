@@ -1,7 +1,6 @@
 """`fit_messages()`: the same core for a list of messages that its caller keeps."""
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -17,9 +16,9 @@ from context_assembler.context import LedgerRow, Request, input_budget
 from context_assembler.core import fixed_rows, overflow
 from context_assembler.errors import ContextOverflowError, TranscriptError
 from context_assembler.events import Body, Json, JsonObject, is_list, is_object
-from context_assembler.history.lines import SYNTHETIC, Rules, Timeline
+from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, columns_of
 from context_assembler.models import ModelLimits, get_model_limits, protocol_for
-from context_assembler.ports import OwnStrategy, StoredColumns, Turn
+from context_assembler.ports import OwnStrategy, Turn
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.gemini import ContentReader
 from context_assembler.providers.lent import fresh_json
@@ -155,10 +154,6 @@ def fit_messages(
     return replace(fitted, keeps_prefix=fitted.messages[: len(sent)] == sent)
 
 
-def _nothing(*_: object) -> Any:
-    return None
-
-
 def _plain(value: Any, name: str) -> Json:
     """Return a copy as JSON; a function stands for itself."""
     return value if callable(value) else bounded(value, Issues(), name, 0)
@@ -200,7 +195,8 @@ class _Fitting:
         self.is_rewritten = False  # prefix-bound reasoning is left out
         self.family = family_for(self.limits, counter=self.counter, protocol=shape)
         self.fixed = fixed_rows(self.family, self.request)
-        self.contents, self.run = ContentReader(_nothing), list[Json]()
+        self.sound = 0  # messages that stand as they are
+        self.contents, self.run = ContentReader(lambda *_: None), list[Json]()
         self.events: list[tuple[str, Body]] = []
         self.owners: list[list[int]] = []  # of each event, its messages
         self.spans: list[dict[int, tuple[int, int]]] = []  # of each message, its parts by event
@@ -212,7 +208,7 @@ class _Fitting:
         rules = Rules(
             body=self._body,
             measure=self._measure,
-            seqs_by_id=_nothing,
+            seqs_by_id=lambda *_: {},
             objection=lambda _seq: "prefix" if self.is_rewritten else None,
             reads=bool,
             keeps_thoughts=lambda _body: not self.is_rewritten,
@@ -303,19 +299,9 @@ class _Fitting:
             timeline.reopen()
             history.shrink(timeline.settled)
         if not timeline.is_late:
-            new, nothing = self.events[self.seen :], bytes(8 * (len(self.events) - self.seen))
+            new = self.events[self.seen :]
             kinds = [events.kind_of(name, body) for name, body in new]
-            bodies = [body for _, body in new]
-            count, count_reasoning = self.family.count_event, self.family.count_reasoning
-            columns = StoredColumns(
-                kinds=bytes(kinds),
-                marks=bytes(map(events.mark_of, kinds, bodies)),
-                created=array("d", nothing),
-                answers=array("I", nothing[: 4 * len(new)]),
-                links=array("H", map(events.link_of, bodies)),
-                tokens=array("I", map(count, kinds, bodies)),
-                reasoning=array("I", map(count_reasoning, bodies)),
-            )
+            columns = columns_of(kinds, [body for _, body in new], self.family)
             if new:
                 timeline.extend(columns)
             self.sealed_tokens += sum(columns.reasoning)
@@ -401,7 +387,10 @@ class _Fitting:
         everything: list[tuple[int, Json]] = [(at, None) for at in range(len(self.given))]
         opener = self.events[len(self.timeline.lead) :][:1]
         is_odd = not self.is_openai and opener and opener[0][0] == "assistant"
-        return None if is_odd or self._refused(everything, 0) else everything
+        if is_odd or self._refused(everything, self.sound):
+            return None
+        self.sound = len(everything)  # what was checked is not checked again
+        return everything
 
     def _made(self, cut: Cut | None) -> list[tuple[int, Json]]:
         """Return what is sent: of each message its place, and what stands for it, if anything does."""
@@ -569,11 +558,8 @@ class _Fitting:
             told = ReportEntry("message", "", "repaired", reason=why, rule="repair.refused")
             add(seqs[line], told, is_first=False)
         lost = ReportEntry("message", "", "dropped", reason=_NOTHING, rule="repair.empty")
-        found |= {
-            str(at): lost._replace(id=str(at))
-            for at in range(len(self.given))
-            if at not in sent and str(at) not in found
-        }
+        for at in sorted({*range(len(self.given))} - sent):
+            found.setdefault(str(at), lost._replace(id=str(at)))
         marker = marker_parts(cut.left_out)[0]["text"] if cut is not None else ""
         for number, (at, value) in enumerate(made):
             if at < 0:

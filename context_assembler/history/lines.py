@@ -30,6 +30,8 @@ from context_assembler.events import (
     Body,
     JsonObject,
     Origin,
+    link_of,
+    mark_of,
 )
 from context_assembler.history.notes import Clock, is_known
 from context_assembler.history.repair import (
@@ -853,6 +855,22 @@ def unscaled(tokens: int, factor: float) -> int:
 
 
 # ---- which events are active, and in which order they are read ----
+
+
+def columns_of(
+    kinds: Sequence[int], bodies: Sequence[Body], family: Any = None, answers: Any = None
+) -> StoredColumns:
+    """Return the columns of events that no store holds; without a family, nothing is counted."""
+    nothing = array("I", bytes(4 * len(kinds)))
+    return StoredColumns(
+        kinds=bytes(kinds),
+        marks=bytes(map(mark_of, kinds, bodies)),
+        created=array("d", bytes(8 * len(kinds))),
+        answers=array("I", answers or nothing),
+        links=array("H", map(link_of, bodies)),
+        tokens=array("I", map(family.count_event, kinds, bodies) if family else nothing),
+        reasoning=array("I", map(family.count_reasoning, bodies) if family else nothing),
+    )
 
 
 def _reading_order(

@@ -1,14 +1,13 @@
 """`MessageTransformer`: a session's events as the turns of a valid history, without a store."""
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from context_assembler.events import Body, SessionEvent, body_of, kind_of, link_of, mark_of
-from context_assembler.history.lines import Rules, Timeline, turns_of
+from context_assembler.events import Body, SessionEvent, body_of, kind_of
+from context_assembler.history.lines import Rules, Timeline, columns_of, turns_of
 from context_assembler.history.reasoning import sum_up
-from context_assembler.ports import StoredColumns, Turn
+from context_assembler.ports import Turn
 from context_assembler.report import ReportEntry
 
 
@@ -65,16 +64,8 @@ class MessageTransformer:
                 body["covers"] = {**covers, "first_seq": first, "last_seq": last}
         pairs = zip(given, bodies.values(), strict=True)
         kinds = [kind_of(event.type, body, is_pinned=event.is_pinned) for event, body in pairs]
-        nothing = array("I", bytes(4 * len(given)))
-        columns = StoredColumns(
-            kinds=bytes(kinds),
-            marks=bytes(map(mark_of, kinds, bodies.values())),
-            created=array("d", bytes(8 * len(given))),
-            answers=array("I", (places.get(event.answers_seq, 0) for event in given)),
-            links=array("H", map(link_of, bodies.values())),
-            tokens=nothing,
-            reasoning=nothing,
-        )
+        answers = [places.get(event.answers_seq, 0) for event in given]
+        columns = columns_of(kinds, [*bodies.values()], answers=answers)
 
         def seqs_by_id(first: int, last: int) -> dict[str, int]:
             return {event.id: seq for seq, event in enumerate(given[first - 1 : last], first)}
