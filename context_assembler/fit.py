@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import is_
 from threading import Lock
 from typing import Any, Final
@@ -168,7 +168,7 @@ class _Fitting:
         self.given: list[Any] = []  # copies of the messages, to compare them with
         self.plain: list[Json] = []
         self.shapes: list[list[str]] = []
-        self.votes = Counter[str]()
+        self.likely, self.is_mixed = [*_KEYS], False
         source = ListedTools(tools)
         specs = tuple(source.list_now())
         for problem in source.problems:
@@ -233,9 +233,13 @@ class _Fitting:
         """Read the messages that are new."""
         for at in range(len(self.given), len(messages)):
             plain = _plain(messages[at], f"messages[{at}]")
-            shapes = [name for name in _KEYS if API_FORMATS[name].takes(as_object(plain))]
-            if isinstance(plain, str):  # the SDK of Gemini takes it for the user's
-                shapes = ["gemini"]
+            shapes = self._shapes_of(plain)
+            if not self.is_mixed:
+                self.likely = [name for name in self.likely if name in shapes]
+            if not self.likely:
+                self.likely, self.is_mixed = [*_KEYS], True
+                self.shapes = list(map(self._shapes_of, self.plain))
+                shapes = self._shapes_of(plain)
             if not shapes:
                 fields = as_object(plain)
                 named = fields.get("role", fields.get("type", type(messages[at]).__name__))
@@ -246,16 +250,23 @@ class _Fitting:
                 )
             self.plain.append(plain)
             self.shapes.append(shapes)
-            self.votes.update(shapes)
             self.given.append(plain if plain == messages[at] else deepcopy(messages[at]))
+        votes = Counter(chain(*self.shapes) if self.is_mixed else self.likely)
         own = protocol_for(self.limits)
-        shape = max(_KEYS, key=lambda name: (self.votes[name], name == own))
+        shape = max(_KEYS, key=lambda name: (votes[name], name == own))
         if shape != self.shape:
             self._begin(shape)
         for at in range(len(self.spans), len(self.plain)):
             self._read(at)
         if self.has_grown or 0 < self.seen == len(self.timeline.lead):
             self._restart()
+
+    def _shapes_of(self, plain: Json) -> list[str]:
+        """Return the shapes of a message: while all messages have one, of those that they share."""
+        if isinstance(plain, str):  # the SDK of Gemini takes it for the user's
+            return ["gemini"]
+        fields = as_object(plain)
+        return [name for name in self.likely if API_FORMATS[name].takes(fields)]
 
     def _read(self, at: int) -> None:
         """Read a message as events; what a model said in a row of items is one reply."""

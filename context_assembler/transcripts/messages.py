@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from context_assembler.events import Body, Json, JsonObject
 from context_assembler.ports import ToolSpec
@@ -16,7 +16,7 @@ from context_assembler.providers.wire import as_list, as_object, as_text, object
 from context_assembler.transcripts.source import Format, Reading, Rows, listed
 from context_assembler.transcripts.writing import write_messages
 
-_CHAT_ROLES: Final = "user assistant tool function system developer"
+_CHAT_ROLES: Final = tuple("user assistant system developer tool function".split())
 # Fields of messages in other programs' formats, which may be plain otherwise.
 _OF_OTHERS: Final = frozenset("parts blocks additional_kwargs toolInvocations".split())
 # What a message, or a piece of one, must hold, by role or type. Types of the openai package 3.57,
@@ -58,11 +58,11 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 }
 
 
-def _is_said(message: JsonObject, roles: str, is_piece: Callable[[JsonObject], bool]) -> bool:
+def _is_said(message: JsonObject, roles: Any, is_piece: Callable[[JsonObject], bool]) -> bool:
     """Whether an object is a message of these roles, of text or such pieces."""
     content = message.get("content")
     return (
-        message.get("role") in roles.split()
+        message.get("role") in roles
         and _OF_OTHERS.isdisjoint(message)
         and (content is None or isinstance(content, (str, list)))
         and not ("created" in message and isinstance(content, list))  # goose's
@@ -92,7 +92,7 @@ def _is_anthropic(message: JsonObject) -> bool:
         ("type" not in message or ("model" in message and message["type"] == "message"))
         and message.get("content") is not None
         and "tool_calls" not in message
-        and _is_said(message, "user assistant system", _is_block)
+        and _is_said(message, _CHAT_ROLES[:3], _is_block)
     )
 
 
@@ -121,7 +121,7 @@ def _is_item(item: JsonObject) -> bool:
     if kind in ("", "message"):
         are_objects = not any(isinstance(one, str) for one in as_list(content))
         is_whole = content is not None and "tool_calls" not in item and are_objects
-        return is_whole and _is_said(item, "user assistant system developer", _is_piece)
+        return is_whole and _is_said(item, _CHAT_ROLES[:4], _is_piece)
     if kind == "reasoning":
         return "summary" in item or "encrypted_content" in item
     if kind in _ITEMS:
