@@ -31,18 +31,12 @@ from context_assembler.transcripts.messages import API_FORMATS
 from context_assembler.transcripts.source import Issues, bounded, listed
 from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries, marker_parts
 
-# By shape, where a request holds its messages. Of shapes that fit alike the first one is taken.
-_KEYS: Final = {
-    "openai_chat": "messages",
-    "anthropic": "messages",
-    "openai_responses": "input",
-    "gemini": "contents",
-}
+# Of shapes that fit alike the first one is taken.
+_SHAPES: Final = ("openai_chat", "anthropic", "openai_responses", "gemini")
 _OWN_IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "name")
 _SEALED: Final = ("thinking", "redacted_thinking", "reasoning_details", "thinking_blocks")
-_REPLIES: Final = (events.ASSISTANT, events.TOOL_CALL)
 _ROLES: Final[Mapping[int, Any]] = {
-    **dict.fromkeys(_REPLIES, "assistant"),
+    **dict.fromkeys((events.ASSISTANT, events.TOOL_CALL), "assistant"),
     events.TOOL_RESULT: "tool",
     events.SYSTEM: "system",
 }
@@ -154,6 +148,10 @@ def fit_messages(
     return replace(fitted, keeps_prefix=fitted.messages[: len(sent)] == sent)
 
 
+def _nothing(*_: object) -> Any:
+    return None
+
+
 def _plain(value: Any, name: str) -> Json:
     """Return a copy as JSON; a function stands for itself."""
     return value if callable(value) else bounded(value, Issues(), name, 0)
@@ -168,7 +166,7 @@ class _Fitting:
         self.given: list[Any] = []  # copies of the messages, to compare them with
         self.plain: list[Json] = []
         self.shapes: list[list[str]] = []
-        self.likely, self.is_mixed = [*_KEYS], False
+        self.likely, self.is_mixed = [*_SHAPES], False
         source = ListedTools(tools)
         specs = tuple(source.list_now())
         for problem in source.problems:
@@ -196,7 +194,7 @@ class _Fitting:
         self.family = family_for(self.limits, counter=self.counter, protocol=shape)
         self.fixed = fixed_rows(self.family, self.request)
         self.sound = 0  # messages that stand as they are
-        self.contents, self.run = ContentReader(lambda *_: None), list[Json]()
+        self.contents, self.run = ContentReader(_nothing), list[Json]()
         self.events: list[tuple[str, Body]] = []
         self.owners: list[list[int]] = []  # of each event, its messages
         self.spans: list[dict[int, tuple[int, int]]] = []  # of each message, its parts by event
@@ -208,16 +206,17 @@ class _Fitting:
         rules = Rules(
             body=self._body,
             measure=self._measure,
-            seqs_by_id=lambda *_: {},
-            objection=lambda _seq: "prefix" if self.is_rewritten else None,
+            seqs_by_id=_nothing,
+            objection=self._objection,
             reads=bool,
-            keeps_thoughts=lambda _body: not self.is_rewritten,
+            keeps_thoughts=self._keeps_thoughts,
             on_refusal="keep",
             provider=self.shape,
             flaw_of=getattr(PROVIDERS[self.shape], "find_flaw", None),
             accepts_prefill=prefills,
         )
         self.timeline, self.stubs = Timeline(rules), dict[int, Shortened]()
+        self.parts, self.count_text = self.timeline.parts_at, self.family.count_text
         self.history = History(stub_tokens=self.settings.stub_tokens)
         self.plan: Plan | None = None
         self.seen, self.cut_id, self.has_grown = 0, 0, False
@@ -237,7 +236,7 @@ class _Fitting:
             if not self.is_mixed:
                 self.likely = [name for name in self.likely if name in shapes]
             if not self.likely:
-                self.likely, self.is_mixed = [*_KEYS], True
+                self.likely, self.is_mixed = [*_SHAPES], True
                 self.shapes = list(map(self._shapes_of, self.plain))
                 shapes = self._shapes_of(plain)
             if not shapes:
@@ -245,7 +244,7 @@ class _Fitting:
                 named = fields.get("role", fields.get("type", type(messages[at]).__name__))
                 raise TranscriptError(
                     source=f"messages[{at}]",
-                    reason=f"({named!r:.60}) is no message of {', '.join(_KEYS)}",
+                    reason=f"({named!r:.60}) is no message of {', '.join(_SHAPES)}",
                     remedy="Pass each message as that API or its SDK writes it; of a reply, its message.",
                 )
             self.plain.append(plain)
@@ -253,7 +252,7 @@ class _Fitting:
             self.given.append(plain if plain == messages[at] else deepcopy(messages[at]))
         votes = Counter(chain(*self.shapes) if self.is_mixed else self.likely)
         own = protocol_for(self.limits)
-        shape = max(_KEYS, key=lambda name: (votes[name], name == own))
+        shape = max(_SHAPES, key=lambda name: (votes[name], name == own))
         if shape != self.shape:
             self._begin(shape)
         for at in range(len(self.spans), len(self.plain)):
@@ -294,6 +293,12 @@ class _Fitting:
         for seq in spans:
             self.owners[seq - 1].append(at)
 
+    def _objection(self, _seq: int) -> str | None:
+        return "prefix" if self.is_rewritten else None
+
+    def _keeps_thoughts(self, _body: Body) -> bool:
+        return not self.is_rewritten
+
     def _body(self, seq: int) -> Body:
         return self.events[seq - 1][1]
 
@@ -328,15 +333,9 @@ class _Fitting:
 
     # ---- `truncation.Lines` ----
 
-    def parts(self, line: int) -> Sequence[JsonObject]:
-        return self.timeline.parts_at(line)
-
     def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
         del line
         return self._measure(kind, {"parts": list(parts)})
-
-    def count_text(self, text: str) -> int:
-        return self.family.count_text(text)
 
     def name(self, line: int) -> str:
         seq = self.timeline.seqs[line]
@@ -519,7 +518,7 @@ class _Fitting:
 
     def _refused(self, made: Sequence[tuple[int, Json]], start: int) -> dict[int, str]:
         """Return which messages the provider would refuse, by their place among these, and why."""
-        key = _KEYS[self.shape]
+        key = API_FORMATS[self.shape].keys[0]
         refused = {
             number: _FOREIGN.format(self.shapes[at][0], self.shape)
             for number, (at, value) in enumerate(made)
