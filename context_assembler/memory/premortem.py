@@ -1,6 +1,7 @@
 """What went wrong before, told before it is tried again."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -146,36 +147,29 @@ def fit_premortem(
     if lines:
         based = f"Based on {tried} experience{'s' * (tried != 1)}."
         missing = " ".join(filter(None, (missing, based)))
-    room = max_tokens - count(f"# Before you begin: {title}\n\n{missing}")
-    seen, turns = dict[str, int](), list[tuple[int, int]]()
-    for at, line in enumerate(lines):
-        seen[line.heading] = seen.get(line.heading, 0) + 1
-        turns.append((seen[line.heading], at))
-    kept, headings = list[int](), set[str]()
-    for turn, at in sorted(turns):
-        line = lines[at]
-        above = "" if line.heading in headings else f"\n## {line.heading}\n\n"
-        tokens = count(f"{above}- {line.text}\n")
-        if tokens <= room and turn <= limit:
-            room -= tokens
-            headings.add(line.heading)
-            kept.append(at)
-    while True:
-        shown = [line for at, line in enumerate(lines) if at in kept]
+
+    def write(kept: Iterable[int]) -> str:
         sections: dict[str, list[str]] = {}
-        for line in shown:
-            sections.setdefault(line.heading, []).append(f"- {line.text}")
+        for at in sorted(kept):
+            sections.setdefault(lines[at].heading, []).append(f"- {lines[at].text}")
         told = [f"## {heading}\n\n" + "\n".join(entries) for heading, entries in sections.items()]
         parts = (f"# Before you begin: {title}", *(told or [nothing]), missing)
-        markdown = "\n\n".join(filter(None, parts))
-        tokens = count(markdown)
-        if tokens <= max_tokens or not kept:
-            break
-        kept.pop()  # the whole takes more than its parts
+        return "\n\n".join(filter(None, parts))
+
+    seen, turns, kept = Counter[str](), list[tuple[int, int]](), list[int]()
+    for at, line in enumerate(lines):
+        seen[line.heading] += 1
+        turns.append((seen[line.heading], at))
+    for turn, at in sorted(turns):
+        if turn <= limit and count(write([*kept, at])) <= max_tokens:
+            kept.append(at)
+    markdown = write(kept)
+    tokens = count(markdown)
     if tokens > max_tokens or (lines and not kept):  # what had no room is not unknown
         markdown, tokens = "", 0
+    shown = tuple(lines[at] for at in sorted(kept))
     left_out = tuple(line for at, line in enumerate(lines) if at not in kept)
-    return PremortemContext(markdown, tuple(shown), left_out, tokens, lessons.states, lessons.notes)
+    return PremortemContext(markdown, shown, left_out, tokens, lessons.states, lessons.notes)
 
 
 def _is_of_domain(record: MemoryRecord, domain: str, strategy: str | None) -> bool:

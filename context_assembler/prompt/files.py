@@ -465,9 +465,6 @@ _FRONT_MATTER: Final = (
     r"(?m)---[ \t]*\n(?P<lines>(?:(?!(?:---|\.\.\.)\s*$).*\n)*)(?:---|\.\.\.)\s*?(?:\n|\Z)"
 )
 _LINE: Final = r"(?P<key>[A-Za-z][\w-]*)\s*:(?:\s+(?P<value>.*?))?\s*"
-# A value that YAML reads the same way: text that has no other type.
-_SIMPLE: Final = r'"[^"\\]*"|[A-Za-z](?:[^:#]|:(?=\S)|(?<=\S)#)*'
-_TYPED: Final = frozenset("true false yes no on off null y n".split())
 
 
 def split_front_matter(text: str) -> tuple[JsonObject, str, int, list[str]]:
@@ -481,32 +478,22 @@ def split_front_matter(text: str) -> tuple[JsonObject, str, int, list[str]]:
     if found is None or found.end("lines") > _MAX_FRONT_MATTER_CHARS:
         return {}, text, 1, []
     lines = found["lines"].split("\n")[:-1]
-    metadata = _simple_lines(lines, _is_simple, ("#",))
-    if metadata is None:
-        metadata = _yaml(lines, warnings)
+    metadata = _yaml(lines, warnings)
     if metadata is None:
         return {}, text, 1, []
     return metadata, text[found.end() :], len(lines) + 3, warnings
 
 
-def _simple_lines(
-    lines: Sequence[str], accepts: Callable[[re.Match[str]], bool], skipped: tuple[str, ...]
-) -> dict[str, Json] | None:
-    """Return keys with their text; `None` if a line is neither such a pair nor to be skipped."""
+def _simple_lines(lines: Iterable[str]) -> dict[str, Json] | None:
+    """Return keys with their text; `None` if a line is neither such a pair nor part of a list."""
     read: dict[str, Json] = {}
     for line in filter(None, lines):
-        if (found := re.fullmatch(_LINE, line)) and accepts(found):
+        if found := re.fullmatch(_LINE, line):
             value = found["value"] or ""
             read[found["key"]] = value.strip(value[:1]) if value[:1] in ("'", '"') else value
-        elif not line.startswith(skipped):
+        elif not line.startswith((" ", "\t", "-", "#")):
             return None
     return read
-
-
-def _is_simple(line: re.Match[str]) -> bool:
-    key, value = line["key"], line["value"] or ""
-    is_text = line[0].isprintable() and re.fullmatch(_SIMPLE, value) is not None
-    return is_text and _TYPED.isdisjoint((key.lower(), value.lower()))
 
 
 def _yaml(lines: Sequence[str], warnings: list[str]) -> dict[str, Json] | None:
@@ -520,7 +507,7 @@ def _yaml(lines: Sequence[str], warnings: list[str]) -> dict[str, Json] | None:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(getattr(error, "problem", None) or error).splitlines()[0]
         warnings.append(f"its front matter is not YAML ({reason}); simple lines were read")
-        return _simple_lines(lines, bool, (" ", "\t", "-", "#")) or None
+        return _simple_lines(lines) or None
 
 
 def plain_yaml(loaded: Json) -> Json:

@@ -422,18 +422,16 @@ def _fitting_list(skills: Sequence[Skill], max_tokens: int, count_text: CountTex
 
 def _shorten(text: str, max_tokens: int, count_text: CountText) -> str:
     """Return the text, or as many of its first words as fit with an ellipsis."""
-    tokens = count_text(text)
-    if tokens <= max_tokens:
+    if count_text(text) <= max_tokens:
         return text
-    chars = len(text) * max_tokens // tokens
-    while chars > 0:
-        cut = text[:chars]
-        words = cut if text[chars].isspace() else cut.rpartition(" ")[0]
-        shorter = (words or cut).rstrip(" ,;:.") + "…"
-        if count_text(shorter) <= max_tokens:
-            return shorter
-        chars -= max(1, chars // 16)
-    return ""
+
+    def cut(chars: int) -> str:
+        words = text[:chars] if text[chars].isspace() else text[:chars].rpartition(" ")[0]
+        return (words or text[:chars]).rstrip(" ,;:.") + "…"
+
+    ends = range(1, len(text))
+    chars = bisect_right(ends, max_tokens, key=lambda end: count_text(cut(end)))
+    return cut(chars) if chars else ""
 
 
 def follow_section(
