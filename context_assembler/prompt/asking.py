@@ -27,19 +27,13 @@ class TextAsker:
     def __init__(
         self, session: Session, *, timeout_seconds: float, now: Callable[[], datetime]
     ) -> None:
-        self._session, self._sources = session, dict[str, object]()
+        self._session = session
         self._answers = LastAnswers[str](timeout_seconds=timeout_seconds, now=now)
 
     def ask_now(self, functions: Mapping[str, TextOf]) -> AskedTexts:
         """Return what plain functions say, without an event loop."""
-        return _joined(
-            {
-                name: self._answers.ask_now(
-                    self._source(name), partial(function, self._session), _read, keeps=True
-                )
-                for name, function in functions.items()
-            }
-        )
+        asked = ((name, partial(call, self._session), _read) for name, call in functions.items())
+        return _joined(dict(zip(functions, self._answers.ask_now(asked), strict=True)))
 
     async def ask(self, functions: Mapping[str, TextOf]) -> AskedTexts:
         """Return what functions say, asked all at once; plain ones are called in threads."""
@@ -52,14 +46,8 @@ class TextAsker:
                 said = await asyncio.to_thread(function, self._session)
             return await said if isawaitable(said) else said
 
-        asked = (
-            self._answers.ask(self._source(name), partial(call, function), _read, keeps=True)
-            for name, function in functions.items()
-        )
-        return _joined(dict(zip(functions, await asyncio.gather(*asked), strict=True)))
-
-    def _source(self, name: str) -> object:
-        return self._sources.setdefault(name, object())
+        asked = ((name, partial(call, function), _read) for name, function in functions.items())
+        return _joined(dict(zip(functions, await self._answers.ask(asked), strict=True)))
 
 
 def is_async(function: Any) -> bool:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from inspect import isawaitable
+from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, brief, did_you_mean, with_article
@@ -27,7 +28,7 @@ from context_assembler.prompt.files import Mask, Reading, masking_notice, split_
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
 from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
-from context_assembler.tools.sources import LastAnswers
+from context_assembler.tools.sources import LastAnswers, Question
 
 _MAX_FOLDERS: Final = 10_000
 _MAX_DESCRIPTION_CHARS: Final = 1_024
@@ -247,22 +248,23 @@ class SkillLister:
 
     def list_now(self, session: Session) -> ListedSkills:
         """Return all skills for a session, without an event loop."""
-        ask = partial(self._answers.ask_now, keeps=True)
-        asked = (
-            ask(one, partial(one.list_now, session), partial(_taken, one)) for one in self.providers
-        )
-        return _joined(map(_noting, self.providers, asked))
+        return self._joined(self._answers.ask_now(self._asked("list_now", session)))
 
     async def list(self, session: Session) -> ListedSkills:
         """Return all skills for a session; a warning names a provider that fails or is late."""
-        import asyncio
+        return self._joined(await self._answers.ask(self._asked("list_skills", session)))
 
-        ask = partial(self._answers.ask, keeps=True)
-        asked = (
-            ask(one, partial(one.list_skills, session), partial(_taken, one))
-            for one in self.providers
-        )
-        return _joined(map(_noting, self.providers, await asyncio.gather(*asked)))
+    def _asked(self, method: str, session: Session) -> Iterator[Question[ListedSkills]]:
+        for one in self.providers:
+            yield id(one), partial(methodcaller(method, session), one), partial(_taken, one)
+
+    def _joined(self, answers: Iterable[tuple[ListedSkills | None, str]]) -> ListedSkills:
+        told = [ListedSkills()]
+        for provider, (listed, happened) in zip(self.providers, answers, strict=True):
+            lost = (f"Skill provider {type(provider).__name__} {happened}",) if happened else ()
+            told += [ListedSkills(warnings=lost), listed or ListedSkills()]
+        columns = zip(*told, strict=True)
+        return ListedSkills(*(tuple(one for of in each for one in of) for each in columns))
 
 
 def _taken(provider: Any, given: Iterable[Skill]) -> ListedSkills:
@@ -275,17 +277,6 @@ def _taken(provider: Any, given: Iterable[Skill]) -> ListedSkills:
     left_out = (f"Skill left out: {problem.id}: {problem.reason}." for problem in problems)
     notes = (f"{note}." for note in getattr(provider, "notes", ()))
     return ListedSkills(tuple(skills), tuple(problems), (*left_out, *notes))
-
-
-def _noting(provider: Any, answer: tuple[ListedSkills | None, str]) -> ListedSkills:
-    listed, happened = answer[0] or ListedSkills(), answer[1]
-    lost = [f"Skill provider {type(provider).__name__} {happened}"] if happened else []
-    return listed._replace(warnings=(*lost, *listed.warnings))
-
-
-def _joined(listed: Iterable[ListedSkills]) -> ListedSkills:
-    columns = zip(*listed, strict=True)
-    return ListedSkills(*(tuple(one for of in each for one in of) for each in columns))
 
 
 def _dropped(name: str, reason: str, rule: Rule = "broken") -> ReportEntry:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import InvalidToolError, ToolConflictError, did_you_mean
@@ -20,7 +20,7 @@ from context_assembler.options import AssembleOptions
 from context_assembler.ports import ToolSource, ToolSpec
 from context_assembler.providers.schemas import canonical_schema, refuse_unsayable
 from context_assembler.report import Decision, ReportEntry, Rule
-from context_assembler.tools.sources import LastAnswers, open_tool_sources, what_is_read
+from context_assembler.tools.sources import LastAnswers, Question, open_tool_sources, what_is_read
 
 ConflictPolicy: TypeAlias = Literal["rename", "error"]
 _Tools: TypeAlias = Iterable[ToolSpec]
@@ -152,14 +152,13 @@ class ToolCollector:
             sources: `additional`, the request's own, in any form that the constructor takes; and
                 `skills`, the sources of active skills.
         """
-        import asyncio
-
-        asked = self._asked(**sources)
-        return self._offer(await asyncio.gather(*(self._ask(*one) for one in asked)), options)
+        empty, asked = self._asked("list_tools", **sources)
+        return self._offer(empty, await self._answers.ask(asked), options)
 
     def ask_now(self, options: AssembleOptions | None = None, **sources: Any) -> "OfferedTools":
         """Return the same as `ask`, without an event loop."""
-        return self._offer([self._ask_now(*one) for one in self._asked(**sources)], options)
+        empty, asked = self._asked("list_now", **sources)
+        return self._offer(empty, self._answers.ask_now(asked), options)
 
     async def close(self) -> None:
         """Close the connections of sources; they connect again when asked again."""
@@ -168,51 +167,42 @@ class ToolCollector:
                 await close()
 
     def _asked(
-        self, additional: Any = (), skills: Iterable[ToolSource] = ()
-    ) -> Iterator[tuple[Any, str]]:
-        for source in open_tool_sources(additional, starts_servers=False):
-            yield source, "additional"
+        self, method: str, additional: Any = (), skills: Iterable[ToolSource] = ()
+    ) -> tuple[list[_Answer], list[Question[_Answer]]]:
+        """Return for each source an answer of nothing, and how it is asked."""
+        kinds = [(one, "additional") for one in open_tool_sources(additional, starts_servers=False)]
         for source in (*self.sources, *skills):
             kind = getattr(source, "kind", "")
-            yield source, kind if kind in PRECEDENCE[1:] else ""
+            kinds.append((source, kind if kind in PRECEDENCE[1:] else ""))
+        empty, asked = list[_Answer](), list[Question[_Answer]]()
+        for source, kind in kinds:
+            name = str(getattr(source, "name", None) or type(source).__name__)
+            empty.append(_Answer(kind, name))
+            lists, take = partial(methodcaller(method), source), partial(_answer, source, empty[-1])
+            asked.append((id(source) if source in self.sources else None, lists, take))
+        return empty, asked
 
-    def _offer(self, answers: Sequence[_Answer], options: AssembleOptions | None) -> "OfferedTools":
-        given = options or AssembleOptions()
+    def _offer(
+        self,
+        empty: Iterable[_Answer],
+        answers: Iterable[tuple[_Answer | None, str]],
+        options: AssembleOptions | None,
+    ) -> "OfferedTools":
+        given, told = options or AssembleOptions(), list[_Answer]()
+        for nothing, (answer, happened) in zip(empty, answers, strict=True):
+            one = answer or nothing
+            lost = (f"Tool source {one.source!r} {happened}",) if happened else ()
+            told.append(one._replace(warnings=(*lost, *one.warnings)))
         sandbox, disabled = bool(given.sandbox_mode), given.disabled_tools or ()
         filters: _Filters = (*self._patterns, given.permissions, sandbox, disabled)
-        ranked = sorted(answers, key=lambda answer: answer.rank)
+        ranked = sorted(told, key=lambda answer: answer.rank)
         return OfferedTools(ranked, filters, self._on_conflict)
 
-    def _ask_now(self, source: Any, kind: str) -> _Answer:
-        take, keeps = partial(_answer, source, kind), source in self.sources
-        return _noting(
-            source,
-            kind,
-            *self._answers.ask_now(source, partial(_list_now, source), take, keeps=keeps),
-        )
 
-    async def _ask(self, source: Any, kind: str) -> _Answer:
-        take, keeps = partial(_answer, source, kind), source in self.sources
-        answer = await self._answers.ask(source, source.list_tools, take, keeps=keeps)
-        return _noting(source, kind, *answer)
-
-
-def _noting(source: Any, kind: str, answer: _Answer | None, happened: str) -> _Answer:
-    """Return what a source answered, or nothing, with a warning if it failed."""
-    answer = answer or _Answer(kind, _name_of(source))
-    lost = [f"Tool source {answer.source!r} {happened}"] if happened else []
-    return answer._replace(warnings=(*lost, *answer.warnings)) if lost else answer
-
-
-def _name_of(source: Any) -> str:
-    return str(getattr(source, "name", None) or type(source).__name__)
-
-
-def _answer(source: Any, kind: str, specs: _Tools) -> _Answer:
-    name = _name_of(source)
-    offers = tuple(_offer_of(spec, name) for spec in specs)
+def _answer(source: Any, empty: _Answer, specs: _Tools) -> _Answer:
+    offers = tuple(_offer_of(spec, empty.source) for spec in specs)
     problems, notes = getattr(source, "problems", ()), getattr(source, "notes", ())
-    return _Answer(kind, name, offers, tuple(problems), tuple(notes))
+    return _Answer(empty.kind, empty.source, offers, tuple(problems), tuple(notes))
 
 
 # Of this process: most sources list the same tools every time.
@@ -376,7 +366,3 @@ class _Merging:
     def _leave_out(self, problem: InvalidToolError, source: str) -> None:
         self._report(problem.name, "dropped", "schema", problem.reason)
         self._warnings.append(f"{problem} (source: {source})")
-
-
-def _list_now(source: Any) -> Any:
-    return source.list_now()

@@ -33,7 +33,6 @@ _MAX_PAGES: Final = 100
 _MAX_PAUSE_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
-_MAX_TOOL_CHARS: Final = 1_000_000
 _MAX_STDERR_BYTES: Final = 65_536
 # Escape sequences of terminals, and the lines that they draw.
 _CONTROL: Final = re.compile(
@@ -489,8 +488,8 @@ class _Mended:
     """What a server sends, as the SDK takes it.
 
     Half a surrogate pair is replaced, and an answer that cannot be read is an error at once: the SDK
-    would wait for another one. What is no tool, or a very large one, is left out of a list by name:
-    the SDK would refuse the whole list.
+    would wait for another one. What is no tool is left out of a list by name: the SDK would
+    refuse the whole list.
     """
 
     def __init__(self, stream: Any, left_out: dict[str, InvalidToolError]) -> None:
@@ -518,20 +517,16 @@ class _Mended:
     def _is_tool(self, entry: Json) -> bool:
         from mcp_types import Tool
 
-        reason, chars = "", len(events.compact_json(entry))
-        if chars > _MAX_TOOL_CHARS:
-            reason = f"it is {chars:,} characters long, more than {_MAX_TOOL_CHARS:,}"
-        else:
-            try:
-                Tool.model_validate(entry, by_name=False).model_dump(mode="json")
-            except ValueError as error:
-                said = str(error).splitlines()
-                reason = ": ".join(map(str.strip, said[1:3] or said)).partition(" [type=")[0]
-        if reason:
+        try:
+            Tool.model_validate(entry, by_name=False).model_dump(mode="json")
+        except ValueError as error:
+            said = str(error).splitlines()
+            reason = ": ".join(map(str.strip, said[1:3] or said)).partition(" [type=")[0]
             given: Json = entry.get("name") if events.is_object(entry) else None
             name = given[:200] if isinstance(given, str) else "(unnamed)"
             self._left_out[name] = InvalidToolError(name, reason=reason)
-        return not reason
+            return False
+        return True
 
 
 def _reread(error: Any) -> Any:

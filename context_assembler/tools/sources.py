@@ -1,11 +1,11 @@
 """Where tools come from: literal specs in any provider's shape, functions, objects that list tools."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from inspect import isawaitable, iscoroutinefunction
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from context_assembler.errors import (
     AssemblyError,
@@ -18,6 +18,8 @@ from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill, ToolSource, ToolSpec
 
 Answer = TypeVar("Answer")
+Question: TypeAlias = tuple[Hashable, Callable[[], Any], Callable[[Any], Answer]]
+"""What an answer is kept by (`None`: it is not), what lists, and what makes the answer of that."""
 
 
 class ReadTools(NamedTuple):
@@ -195,52 +197,51 @@ class LastAnswers(Generic[Answer]):
 
     def __init__(self, *, timeout_seconds: float, now: Callable[[], datetime]) -> None:
         self._timeout_seconds, self._now = timeout_seconds, now
-        self._kept: dict[int, tuple[Answer, datetime]] = {}
+        self._kept: dict[Hashable, tuple[Answer, datetime]] = {}
 
-    def ask_now(
-        self, source: Any, lists: Callable[[], Any], take: Callable[[Any], Answer], *, keeps: bool
-    ) -> tuple[Answer | None, str]:
-        """Return the source's answer, or its last one, or `None`; and what happened if it failed.
+    def ask_now(self, questions: Iterable[Question[Answer]]) -> list[tuple[Answer | None, str]]:
+        """Return each source's answer, or its last one, or `None`; and what happened if it failed."""
+        answers = list[tuple[Answer | None, str]]()
+        for key, lists, take in questions:
+            try:
+                answers.append(self._new(key, take(lists())))
+            except Exception as error:  # foreign code: the rest goes on
+                answers.append(self._last(key, error))
+        return answers
 
-        Args:
-            take: Makes the answer of what the source lists.
-            keeps: Whether the source will be asked again, so that its answer is worth keeping.
-        """
-        try:
-            return self._new(source, take(lists()), keeps=keeps)
-        except Exception as error:  # foreign code: the rest goes on
-            return self._last(source, error)
-
-    async def ask(
-        self, source: Any, lists: Callable[[], Any], take: Callable[[Any], Answer], *, keeps: bool
-    ) -> tuple[Answer | None, str]:
-        """Return the same as `ask_now` of a source that is awaited."""
+    async def ask(self, questions: Iterable[Question[Answer]]) -> list[tuple[Answer | None, str]]:
+        """Return the same as `ask_now` of sources that are awaited, all at once."""
         import asyncio
 
-        limit = asyncio.timeout(self._timeout_seconds)
-        try:
-            async with limit:
-                answer = take(await lists())
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return self._last(source, None if limit.expired() else error)
-        return self._new(source, answer, keeps=keeps)
+        async def answer(
+            key: Hashable, lists: Callable[[], Any], take: Callable[[Any], Answer]
+        ) -> tuple[Answer | None, str]:
+            limit = asyncio.timeout(self._timeout_seconds)
+            try:
+                async with limit:
+                    made = take(await lists())
+            except (Exception, asyncio.CancelledError) as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                return self._last(key, None if limit.expired() else error)
+            return self._new(key, made)
 
-    def _new(self, source: Any, answer: Answer, *, keeps: bool) -> tuple[Answer, str]:
-        if keeps:
-            self._kept[id(source)] = answer, self._now()
+        return await asyncio.gather(*(answer(*one) for one in questions))
+
+    def _new(self, key: Hashable, answer: Answer) -> tuple[Answer, str]:
+        if key is not None:
+            self._kept[key] = answer, self._now()
         return answer, ""
 
-    def _last(self, source: Any, error: BaseException | None) -> tuple[Answer | None, str]:
+    def _last(self, key: Hashable, error: BaseException | None) -> tuple[Answer | None, str]:
         happened = f"did not answer within {self._timeout_seconds:g} s."
         if error is not None:
             said = str(error) if isinstance(error, AssemblyError) else tell_problem(error)
             happened = f"failed: {said.removesuffix('.')}."
-        if id(source) not in self._kept:
+        if key not in self._kept:
             return None, happened
-        answer, moment = self._kept[id(source)]
+        answer, moment = self._kept[key]
         # A moment, not an age: a warning that differs each time would make every call another.
         when = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         return answer, f"{happened} What it listed last, at {when}, still holds."

@@ -293,7 +293,7 @@ async def test_what_is_no_tool_costs_that_tool_alone() -> None:
     reasons = {entry.id: entry.reason for entry in collected.entries if entry.decision == "dropped"}
     assert reasons.keys() == {"no_schema", "wide", "words", "list", "deep", "(unnamed)", "a"}
     assert reasons["no_schema"] == "inputSchema: Field required"
-    assert "characters long, more than 1,000,000" in reasons["wide"]
+    assert "more than 1,000,000 characters" in reasons["wide"]
     assert "depth exceeded" in reasons["deep"]
 
 
