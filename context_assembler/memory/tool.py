@@ -23,7 +23,6 @@ _TOOL: Final = "memory"
 NATIVE: Final[JsonObject] = {"type": "memory_20250818", "name": _TOOL}
 _PAGE_CHARS: Final = 10_000
 _MOST_CHARS: Final = 100_000
-_MOST_LINES: Final = 999_999
 _ROOT: Final = "/memories"
 _NAME: Final = re.compile(r"(?![.]|node_modules$)[^\\:%]{1,255}(?<![.]part)")
 _PROPERTIES: Final[Mapping[MemoryToolForm, Mapping[str, str]]] = {
@@ -196,16 +195,17 @@ def _text(given: JsonObject, name: str) -> str:
 # https://platform.claude.com/docs/en/agents-and-tools/tool-use/memory-tool (read 2026-11-30)
 
 
-def _place(root: Path, path: str) -> Path:
-    """Return what a path below /memories names; nothing above it, no link and nothing hidden."""
-    parts, place = path.split("/"), root
+def _place(root: Path, given: JsonObject, field: str = "path") -> tuple[str, Path]:
+    """Return a path below /memories, and what it names: nothing above, no link, nothing hidden."""
+    path, place = _text(given, field), root
+    parts = path.split("/")
     if parts[:2] != ["", _ROOT[1:]]:
         raise _RefusedError(f"Error: Path must start with {_ROOT}, got: {clean_text(path)}")
     for name in filter(None, parts[2:]):
         place /= name if name.isprintable() and _NAME.fullmatch(name) else "."
         if place.name != name or place.is_symlink():
             raise _RefusedError(f"Error: Path {clean_text(path)} would escape {_ROOT} directory")
-    return place
+    return path, place
 
 
 def _missing(path: str, *, begins: str = "Error: ", ends: str = "") -> _RefusedError:
@@ -239,21 +239,17 @@ def _numbered(lines: Sequence[str], first: int) -> str:
 
 
 def _listed(place: Path, shown: str, depth: int) -> Iterator[str]:
-    size, unit = float(place.stat().st_size), "B"
-    for unit in "BKMG":
-        if size < 1024 or unit == "G":
-            break
-        size /= 1024
-    is_folder = place.is_dir()
-    yield f"{size:.1f}".removesuffix(".0") + f"{unit}\t{shown}{'/' * (is_folder and depth < 2)}"
+    size, is_folder = place.stat().st_size, place.is_dir()
+    power = min(max(size.bit_length() - 1, 0) // 10, 3)
+    told = f"{size / 1024**power:.1f}".removesuffix(".0") + "BKMG"[power]
+    yield f"{told}\t{shown}{'/' * (is_folder and depth < 2)}"
     for one in sorted(place.iterdir()) if is_folder and depth else ():
         if _NAME.fullmatch(one.name) and not one.is_symlink():
             yield from _listed(one, f"{shown}/{one.name}", depth - 1)
 
 
 def _view(root: Path, given: JsonObject) -> str:
-    path = _text(given, "path")
-    place = _place(root, path)
+    path, place = _place(root, given)
     if place.is_dir():
         listed = _listed(place, path.rstrip("/"), 2)
         header = "Here're the files and directories up to 2 levels deep in"
@@ -262,21 +258,17 @@ def _view(root: Path, given: JsonObject) -> str:
         raise _missing(path, begins="", ends=_VALID)
     raw, _ = read_file(place, inside=str(root), most_bytes=MOST_FILE_BYTES + 1)
     lines = decode_text(raw)[0].split("\n")
-    if len(lines) > _MOST_LINES:
-        raise _RefusedError(f"File {path} exceeds maximum line limit of {_MOST_LINES:,} lines.")
-    first, last = 1, len(lines)
     match given.get("view_range"):
         case [int(begin), int(end)]:
-            first, last = max(begin, 1), end if end != -1 else last
+            first, last = max(begin, 1), end if end != -1 else len(lines)
         case _:
-            pass
+            first, last = 1, len(lines)
     told = f"Here's the content of {path} with line numbers:\n"
     return told + _numbered(lines[first - 1 : max(last, 0)], first)
 
 
 def _create(root: Path, given: JsonObject) -> str:
-    path, text = _text(given, "path"), _text(given, "file_text")
-    place = _place(root, path)
+    (path, place), text = _place(root, given), _text(given, "file_text")
     if place.exists():
         raise _RefusedError(f"Error: File {path} already exists")
     _write(place, text)
@@ -284,8 +276,7 @@ def _create(root: Path, given: JsonObject) -> str:
 
 
 def _str_replace(root: Path, given: JsonObject) -> str:
-    path, old, new = _text(given, "path"), _text(given, "old_str"), _text(given, "new_str")
-    place = _place(root, path)
+    (path, place), old, new = _place(root, given), _text(given, "old_str"), _text(given, "new_str")
     if not place.is_file():
         raise _missing(path, ends=_VALID)
     text, shown = _contents(root, place), old
@@ -307,8 +298,8 @@ def _str_replace(root: Path, given: JsonObject) -> str:
 
 
 def _insert(root: Path, given: JsonObject) -> str:
-    path, added = _text(given, "path"), _text(given, "insert_text")
-    place, line = _place(root, path), given.get("insert_line")
+    (path, place), added = _place(root, given), _text(given, "insert_text")
+    line = given.get("insert_line")
     line = int(line) if isinstance(line, int | float) else -1
     if not place.is_file():
         raise _missing(path)
@@ -325,8 +316,7 @@ def _insert(root: Path, given: JsonObject) -> str:
 
 
 def _delete(root: Path, given: JsonObject) -> str:
-    path = _text(given, "path")
-    place = _place(root, path)
+    path, place = _place(root, given)
     if place == root:
         raise _RefusedError(f"Error: Cannot delete the {_ROOT} directory itself")
     if not place.exists():
@@ -339,8 +329,7 @@ def _delete(root: Path, given: JsonObject) -> str:
 
 
 def _rename(root: Path, given: JsonObject) -> str:
-    old, new = _text(given, "old_path"), _text(given, "new_path")
-    place, target = _place(root, old), _place(root, new)
+    (old, place), (new, target) = _place(root, given, "old_path"), _place(root, given, "new_path")
     if place == root:
         raise _RefusedError(f"Error: Cannot rename the {_ROOT} directory itself")
     if not place.exists():
