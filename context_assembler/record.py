@@ -170,7 +170,7 @@ def read_answer(
             "Record the reply in the session that its context was assembled from.",
         )
     reply = _whole_reply(reply, context.provider)
-    provider = provider_for_reply(reply, asked=context.provider)
+    provider = provider_for_reply(reply)
     sent = context.sent(provider.NAME)
     answer = provider.read_reply(reply, sent.request)
     parts = tuple(map(events.part_from_json, answer.parts))

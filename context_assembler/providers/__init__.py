@@ -16,30 +16,9 @@ from context_assembler.context import Request
 from context_assembler.errors import ReplyError
 from context_assembler.events import JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ChangeForms, Payload, ToolSearch, Turn
-from context_assembler.providers.wire import Reply
-from context_assembler.report import ReportEntry, Violations
-
-
-class Wire(Protocol):
-    """The messages of one request in the provider's shape, grown turn by turn.
-
-    `add` appends a turn; an assistant turn with calls is followed by the turn of their results. An
-    element that was in `messages` is never changed: a merge replaces the last one. `mark` returns
-    what `reset` goes back to. `prefix` returns the hash of system prompt, tools and all added turns,
-    without cache marks and reasoning. `write` returns keyword arguments for the SDK, plain JSON that
-    belongs to the caller; an `UnsupportedRequestError` if the API cannot express the request for this
-    model, an `EmptySessionError` if no message has anything to send.
-    """
-
-    messages: list[dict[str, Any]]
-    entries: list[ReportEntry]
-
-    def add(self, turn: Turn) -> None: ...
-    def mark(self) -> object: ...
-    def reset(self, mark: Any) -> None: ...
-    def prefix(self) -> str: ...
-    def write(self, request: Request) -> Payload: ...
+from context_assembler.ports import ChangeForms, ToolSearch
+from context_assembler.providers.wire import Reply, field_of
+from context_assembler.report import Violations
 
 
 class Provider(Protocol):
@@ -48,7 +27,6 @@ class Provider(Protocol):
     Attributes:
         read_reply: Reads an SDK's object, a dict, or the list of a stream's events; a `ReplyError`
             if it is none of this provider's, or not finished.
-        matches_reply: Whether a reply has this provider's shape.
         read_messages: Returns the events of a request, or of a list of its messages: type and stored
             body. Its second argument gets place and half a sentence for whatever is not kept as it
             came.
@@ -59,7 +37,6 @@ class Provider(Protocol):
     NAME: str
     Wire: Callable[[Request], Any]
     read_reply: Callable[..., Reply]
-    matches_reply: Callable[[Any], bool]
     read_messages: Callable[..., list[tuple[str, dict[str, Any]]]]
     change_forms: Callable[[ModelLimits], ChangeForms]
     tool_search: Callable[[ModelLimits], ToolSearch | None]
@@ -87,18 +64,29 @@ class _Providers(Mapping[str, Provider]):
 PROVIDERS: Final[Mapping[str, Provider]] = _Providers()
 
 
-def provider_for_reply(reply: Any, *, asked: str | None = None) -> Provider:
-    """Return the provider whose shape the reply has.
+_CHAT: Final = ("chat.completion", "chat.completion.chunk", None)
+_GEMINI: Final = tuple(
+    "candidates prompt_feedback promptFeedback usage_metadata usageMetadata".split()
+)
 
-    Args:
-        asked: The provider that was asked; if the reply is its own, no other is loaded.
+
+def provider_for_reply(reply: Any) -> Provider:
+    """Return the provider whose shape the reply has, or the first event of its stream that tells.
 
     Raises:
         ReplyError: No bundled provider answers like that.
     """
-    for name in sorted(PROVIDERS, key=lambda name: name != asked):
-        if PROVIDERS[name].matches_reply(reply):
-            return PROVIDERS[name]
+    for one in reply if isinstance(reply, list | tuple) else [reply]:
+        kind, made = str(field_of(one, "type")), field_of(one, "object")
+        is_reply = kind == "message" and field_of(one, "role") in (None, "assistant")
+        if kind == "message_start" or (is_reply and isinstance(field_of(one, "content"), list)):
+            return PROVIDERS["anthropic"]
+        if kind.startswith("response.") or made in ("response", "response.compaction"):
+            return PROVIDERS["openai_responses"]
+        if made in _CHAT and isinstance(field_of(one, "choices"), list):
+            return PROVIDERS["openai_chat"]
+        if any(field_of(one, name) is not None for name in _GEMINI):
+            return PROVIDERS["gemini"]
     raise ReplyError(reply, reason=f"it has the shape of none of {', '.join(sorted(PROVIDERS))}")
 
 
@@ -122,4 +110,4 @@ def check_payload(
     return Violations(rules.check(payload, limits, today, start))
 
 
-__all__ = ["PROVIDERS", "Provider", "Reply", "Wire", "check_payload", "provider_for_reply"]
+__all__ = ["PROVIDERS", "Provider", "Reply", "check_payload", "provider_for_reply"]

@@ -232,7 +232,7 @@ def media_rules(limits: ModelLimits | None) -> "MediaRules":
     )
 
 
-def _as_media(block: JsonObject) -> JsonObject | None:
+def as_media(block: JsonObject) -> JsonObject | None:
     """Return an image, or a document that is sent as bytes or by address, as a stored part."""
     source = as_object(block.get("source"))
     is_file = block.get("type") == "document" and source.get("type") in ("base64", "url", "file")
@@ -324,11 +324,8 @@ class Wire(wire.GrownWire):
     name = NAME
 
     def __init__(self, request: Request) -> None:
-        super().__init__(request, ID_RULE)
+        super().__init__(request, NAME_RULE, ID_RULE)
         limits, plan = request.limits, wire.plan_of(request, NAME)
-        native = {tool.name: tool.native_specs.get(NAME, {}) for tool in wire.known_tools(request)}
-        named = {name: spec["name"] for name, spec in native.items() if as_text(spec.get("name"))}
-        self.names = wire.WireNames(request, NAME_RULE, named)
         self.system = _text_blocks(request.system)
         self.tools = self._render_tools()
         self.features: frozenset[str] = frozenset()  # what the messages use, for betas
@@ -361,7 +358,7 @@ class Wire(wire.GrownWire):
         self.messages[self._start :] = tail
 
     def add(self, turn: Turn) -> None:
-        """Append a turn; see `providers.Wire`."""
+        """Append a turn; see `wire.GrownWire`."""
         if self._waiting and turn.get("kind") == "marker":
             why = "Only results may stand between a server tool's call and its result."
             self.report("marker", why, "note.waits")
@@ -739,15 +736,19 @@ class Wire(wire.GrownWire):
         messages = list(self.messages)
         if self.media <= CROWD_IMAGES and self.media_chars <= _MAX_MEDIA_CHARS:
             return messages
-        from context_assembler.providers.media import make_way
+        from context_assembler.providers import media
 
-        limits = self.request.limits
-        made, reasons = make_way(messages, media_rules(limits), _as_media)
-        for rule, reason in reasons:
+        blocks = [block for one in messages for block in _with_nested(one["content"])]
+        shown = [(block, part) for block in blocks if (part := as_media(block)) is not None]
+        surplus = media.find_surplus([part for _, part in shown], self._media_rules())
+        lines = (wire.text_part(media.left_out(shown[at][1], surplus[at][1])) for at in surplus)
+        others = {id(shown[at][0]): line for at, line in zip(surplus, lines, strict=True)}
+        for rule, reason in dict.fromkeys(surplus.values()):
             self.report("media", f"{reason[0].upper()}{reason[1:]}.", rule, "shortened")
-        if reasons and limits.thinking.is_prefix_bound:
+        if surplus and self.request.limits.thinking.is_prefix_bound:
             # Thinking may be bound to what makes way; without thinking nothing is refused.
-            return [{**one, "content": _without_thinking(one["content"])} for one in made]
+            messages = [{**one, "content": _without_thinking(one["content"])} for one in messages]
+        made: list[dict[str, Json]] = media.put_instead(messages, others) if others else messages
         return made
 
     def _parameters(self, request: Request, messages: Sequence[dict[str, Json]]) -> Block:
@@ -996,14 +997,6 @@ _SOURCE_FIELDS: Final = ("type", "media_type", "data", "url", "file_id")
 _RESULT_FIELDS: Final = ("type", "tool_use_id", "content", "is_error", "cache_control")
 
 
-def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a message of this API: an SDK object, its dict, or a stream's events."""
-    is_stream = isinstance(reply, list | tuple)
-    body = (_join_events(wire.read_stream(reply)) if is_stream else wire.read_object(reply)) or {}
-    is_said = body.get("type") == "message" and body.get("role", "assistant") == "assistant"
-    return is_said and isinstance(body.get("content"), list)
-
-
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     """Return the parts of a reply in order; thinking and server tools' blocks stay verbatim.
 
@@ -1015,7 +1008,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     content: list[Json] | None = body.get("content")
     if not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
         raise ReplyError(reply, reason="it has no list of content blocks")
-    names = {} if request is None else Wire(request).names.own()
+    names = wire.own_names(request, NAME_RULE, NAME)
     parts = _read_content(content, "content", lambda _where, what: warnings.append(what), names)
     parts = [part for part in parts if part != wire.text_part("")]
     made = made_by(body)
@@ -1074,13 +1067,9 @@ def _join_events(events: Iterable[Block]) -> Block | None:
             # Of blocks with one index the newest goes on; without any index, the newest of all.
             found = (one for at, one in reversed(blocks) if at == event.get("index", at))
             block = next(found, Block())
-            for key, said in as_object(event.get("delta")).items():
-                before = block.get(key)
-                if key == "citation":
-                    block["citations"] = [*as_list(block.get("citations")), said]
-                elif key != "type":
-                    is_more = isinstance(before, str) and isinstance(said, str)
-                    block[key] = f"{before}{said}" if is_more else said
+            said = dict(as_object(event.get("delta")))
+            said |= {"citations": [said.pop("citation")]} if "citation" in said else {}
+            wire.grow(block, said)
         elif kind == "message_delta" and message is not None:
             usage = {**as_object(message.get("usage")), **as_object(event.get("usage"))}
             message |= {**as_object(event.get("delta")), "usage": usage}

@@ -312,12 +312,11 @@ class Wire(wire.GrownWire):
     name = NAME
 
     def __init__(self, request: Request) -> None:
-        super().__init__(request, ID_RULE)
+        super().__init__(request, NAME_RULE, ID_RULE)
         limits = request.limits
         generation = generation_of(limits.id)
         self.is_newer = generation is None or generation >= SIGNED
         self.is_vertex = limits.host == "vertex_ai"
-        self.names = wire.WireNames(request, NAME_RULE, {})
         self.system = wire.said(request.system)
         declared = self.declared_tools(self.entries)
         made = {
@@ -339,7 +338,7 @@ class Wire(wire.GrownWire):
         return [NAME, self.system, self.tools]
 
     def add(self, turn: Turn) -> None:
-        """Append a turn; see `providers.Wire`."""
+        """Append a turn; see `wire.GrownWire`."""
         if turn.get("kind") == "summary":
             self._say("user", [{"text": self.summary_text(turn)}])
             return
@@ -588,12 +587,6 @@ _MEDIA_FIELDS: Final = frozenset({"mime_type", "data", "file_uri"})
 _OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis\.com/")
 
 
-def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a `GenerateContentResponse`, its dict, or the chunks of a stream."""
-    chunks = _chunks_of(reply)
-    return bool(chunks) and all(map(_is_chunk, chunks))
-
-
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     """Return the first candidate's parts in order: thoughts, text, calls, and what else.
 
@@ -609,7 +602,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     if not all(map(_is_chunk, chunks)):
         raise ReplyError(reply, reason="it has neither candidates nor feedback on the prompt")
-    names = {} if request is None else wire.WireNames(request, NAME_RULE, {}).own()
+    names = wire.own_names(request, NAME_RULE, NAME)
     whole: dict[str, Json] = {}
     parts: list[JsonObject] = []
     cut_off: list[JsonObject] = []

@@ -317,7 +317,7 @@ def settle_media(
     objection: Objection | None = ("media.role", "not taken from an assistant")
     fitted: Any = None
     if role != "assistant" or rules.takes_from_assistant:
-        objection = _objection(part, rules, limits)
+        objection = find_objection(part, rules, limits)
         is_curable = objection is None or objection[0] in ("media.type", "media.size")
         if part["type"] == "image" and is_curable:
             fitted = fit_image(part, rules)
@@ -333,12 +333,14 @@ def settle_media(
     return [text_part(left_out(part, why))]
 
 
-def _objection(part: JsonObject, rules: MediaRules, limits: ModelLimits) -> Objection | None:
+def find_objection(
+    part: JsonObject, rules: MediaRules, limits: ModelLimits | None
+) -> Objection | None:
     """Return why an image or a document cannot be sent; `None` if it can."""
     source, is_image, text = part["source"], part["type"] == "image", part.get("text")
     if text is not None and not is_image:
         return None if text.strip() else _EMPTY
-    if limits.features.get("vision" if is_image else "pdf") is False:
+    if limits and limits.features.get("vision" if is_image else "pdf") is False:
         return "media.unsupported", f"the model takes no {part['type']}s"
     place = clean_text(source.get("url") or source.get("file_id") or "")
     if not source.get("data") and not place.strip():
@@ -424,40 +426,13 @@ def find_surplus(media: Sequence[JsonObject], rules: MediaRules) -> dict[int, Ob
     return surplus | dict.fromkeys(large, ("media.crowd", reason))
 
 
-def make_way(
-    messages: list[Any], rules: MediaRules, as_part: Callable[[JsonObject], JsonObject | None]
-) -> tuple[list[Any], list[Objection]]:
-    """Return rendered messages whose oldest images and documents make way for lines, and why.
-
-    Args:
-        as_part: Returns an object of a payload as the stored image or document that it shows.
-    """
-    found: list[JsonObject] = []
-
-    def look(value: Any, part: JsonObject) -> Any:
-        found.append(part)
-        return value
-
-    _map_media(messages, as_part, look)
-    surplus, number = find_surplus(found, rules), iter(range(len(found)))
-
-    def settle(value: Any, part: JsonObject) -> Any:
-        reason = surplus.get(next(number))
-        return value if reason is None else text_part(left_out(part, reason[1]))
-
-    settled = _map_media(messages, as_part, settle) if surplus else messages
-    return settled, list(dict.fromkeys(surplus.values()))
-
-
-def _map_media(value: Any, as_part: Callable[..., Any], change: Callable[..., Any]) -> Any:
-    """Return a copy of JSON in which each image and document is what `change` makes of it."""
-    fields = as_object(value)
-    part = as_part(fields) if fields else None
-    if part is not None:
-        return change(value, part)
-    if fields:
-        return {key: _map_media(held, as_part, change) for key, held in fields.items()}
-    return [_map_media(held, as_part, change) for held in as_list(value)] or value
+def put_instead(value: Any, others: Mapping[int, JsonObject]) -> Any:
+    """Return a copy of JSON in which others stand for some objects, which are named by `id`."""
+    if id(value) in others:
+        return others[id(value)]
+    if fields := as_object(value):
+        return {key: put_instead(held, others) for key, held in fields.items()}
+    return [put_instead(held, others) for held in as_list(value)] or value
 
 
 # ---- scaling ----

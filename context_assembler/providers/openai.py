@@ -70,19 +70,6 @@ def effort_of(request: Request) -> str | None:
     return asked if asked in request.limits.thinking.levels else None
 
 
-def tool_names(request: Request, provider: str, rule: wire.NameRule) -> wire.WireNames:
-    """Return the names of the request's tools on the wire; the provider's own tools bring theirs."""
-    specs = {tool.name: tool.native_specs.get(provider) for tool in wire.known_tools(request)}
-    native = {own: name for own, spec in specs.items() if spec and (name := tool_name(spec))}
-    return wire.WireNames(request, rule, native)
-
-
-def tool_name(spec: JsonObject) -> str:
-    """Return the name that a tool of the API's own goes by; empty if it has none."""
-    inner = as_object(spec.get(as_text(spec.get("type"))))
-    return as_text(inner.get("name", spec.get("name")))
-
-
 class OpenAIWire(wire.GrownWire):
     """The part of a `Wire` that both protocols have."""
 
@@ -98,19 +85,16 @@ class OpenAIWire(wire.GrownWire):
     _parameters: Callable[[Request], Item]
     _choice_of: Callable[[str], Item]
     _choice_among: Callable[[str, tuple[str, ...]], Item]
-    _outlive: Callable[[Item, Mapping[str, str]], Item]  # what is left of it, without what is gone
 
     def __init__(
         self, request: Request, rules: tuple[wire.NameRule, wire.NameRule], role: str
     ) -> None:
-        super().__init__(request, rules[1])
+        super().__init__(request, *rules)
         self.is_own = is_own_api(request.limits)
         self.role = role  # of instructions
         self.takes_late = True  # instructions in the middle of a conversation
-        self.names = tool_names(request, self.name, rules[0])
         self.tools: list[ToolSpec] = []
         self.rendered_tools: list[Item] = []
-        self.ends: dict[str, tuple[float, str]] = {}  # by id, when the server forgets it; its words
 
     def add(self, turn: Turn) -> None:
         """Append a turn; an assistant turn with calls is followed by the turn of their results."""
@@ -150,6 +134,16 @@ class OpenAIWire(wire.GrownWire):
     def _is_own_item(self, _part: JsonObject) -> bool:
         """Whether an opaque part is an item of its own, not a piece of content."""
         return False
+
+    def has_expired(self, name: str, end: float) -> bool:
+        """Whether the server forgot what it kept by that name when the newest message came."""
+        is_gone = end <= (self.request.newest_at or 0)
+        if is_gone:
+            why = "The server no longer keeps it, so it is sent as words."
+            self.report(name, why, "parameter.expired", "repaired")
+        else:
+            self.ends = min(self.ends, end)
+        return is_gone
 
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits, api=self.api, **self.media)
@@ -268,13 +262,7 @@ class OpenAIWire(wire.GrownWire):
         if self.rendered_tools:
             made["tools"] = LentList(self.rendered_tools)
         made |= self._tool_choice(request)
-        now, messages = request.newest_at or 0, self.messages
-        if gone := {one: words for one, (end, words) in self.ends.items() if end <= now}:
-            messages = [self._outlive(message, gone) for message in messages]
-            for one in gone:
-                why = "The server no longer keeps it, so it is sent as words."
-                self.report(one, why, "parameter.expired", "repaired")
-        made[self.key] = LentList([*before, *messages])
+        made[self.key] = LentList([*before, *self.messages])
         return made
 
     def _sampling(self, request: Request) -> Item:

@@ -116,10 +116,10 @@ class Wire(openai.OpenAIWire):
         is_text = True
         for part in parts:
             heard = as_object(wire.own_extras(part, NAME).get("audio"))
-            if self.hears and (audio_id := as_text(heard.get("id"))):
+            audio_id, end = as_text(heard.get("id")), wire.count_of(heard.get("expires_at"))
+            if self.hears and audio_id and not self.has_expired(audio_id, end):
                 # https://developers.openai.com/api/docs/guides/audio (read 2026-11-30)
                 spoken = {"audio": {"id": audio_id}}
-                self.ends[audio_id] = wire.count_of(heard.get("expires_at")), part["text"]
                 continue
             if part["type"] == "opaque" and part["provider"] == NAME:
                 content.append(wire.plain_json(part["block"]))
@@ -139,14 +139,6 @@ class Wire(openai.OpenAIWire):
             if self.messages and self.messages[-1]["role"] == "assistant":
                 message = _merged(self.messages.pop(), message)
             self.messages.append(message)
-
-    def _outlive(self, message: Item, gone: Mapping[str, str]) -> Item:
-        """Return the message; what was said in a sound that the server forgot, in words."""
-        sound = as_text(as_object(message.get("audio")).get("id"))
-        if sound not in gone:
-            return message
-        kept = {key: held for key, held in message.items() if key != "audio"}
-        return _merged({"role": "assistant", "content": clean_text(gone[sound])}, kept)
 
     def _reasoning(self, parts: Sequence[JsonObject]) -> Item:
         """Return what the model thought, in the vendor's field, or in the one that a host sent it in.
@@ -276,7 +268,7 @@ class Wire(openai.OpenAIWire):
 
     def _choice_among(self, mode: str, names: tuple[str, ...]) -> Item:
         wanted = {self.names[name] for name in names}
-        named = [(tool["type"], openai.tool_name(tool)) for tool in self.rendered_tools]
+        named = [(tool["type"], wire.tool_name(tool)) for tool in self.rendered_tools]
         chosen = [{"type": kind, kind: {"name": name}} for kind, name in named if name in wanted]
         allowed = {"mode": mode, "tools": chosen}
         return {"type": "allowed_tools", "allowed_tools": allowed} if chosen else {}
@@ -325,9 +317,6 @@ def _text_in_result(part: JsonObject) -> str:
 
 # ---- reading ----
 
-_CHUNK: Final = "chat.completion.chunk"
-# Some servers say these again in every chunk.
-_WHOLE: Final = ("id", "type", "role", "name", "format")
 _EVENTS: Final[Mapping[str, str]] = {
     **{role: role for role in ("user", "assistant", "system")},
     "developer": "system",
@@ -340,16 +329,6 @@ _READ: Final = (  # what of a message is in the parts of its event
 
 
 _READ_OF_CALLS: Final = ("id", "type", "function", "custom", "name", "arguments", "input")
-
-
-def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a chat completion: an SDK's object, its dict, or a stream's chunks."""
-    pieces = as_list(reply)
-    kinds = ("chat.completion", None, *([_CHUNK] if pieces else ()))
-    return all(
-        wire.field_of(one, "object") in kinds and isinstance(wire.field_of(one, "choices"), list)
-        for one in pieces or (reply,)
-    )
 
 
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
@@ -370,7 +349,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         raise ReplyError(reply, reason=what)
     if len(choices) > 1:
         warnings.append(f"Only the first of {len(choices)} choices was read.")
-    names = openai.tool_names(request, NAME, NAME_RULE).own() if request is not None else {}
+    names = wire.own_names(request, NAME_RULE, NAME)
     parts = _read_reply(message, names, lambda _, what: warnings.append(what))
     finish, calls = as_text(choice.get("finish_reason")), objects_in(message.get("tool_calls"))
     unfinished: tuple[str, ...] = ()
@@ -407,7 +386,7 @@ def _join_chunks(events: Sequence[Item]) -> Item | None:
             for place, call in enumerate(objects_in(delta.pop("tool_calls", None))):
                 at = call.pop("index", None)
                 _grow_call(calls, place if at is None else at, call, has_index=at is not None)
-            _grow(message, delta)
+            wire.grow(message, delta)
     if calls:
         message["tool_calls"] = [call for _, call in calls]
     if pieces := objects_in(message.get("reasoning_details")):
@@ -423,7 +402,7 @@ def _joined_details(pieces: Sequence[Item]) -> list[Item]:
         last = joined[-1] if joined and not piece.get("data") else Item()
         if any(last.get(key, 0) != piece.get(key, 0) for key in ("type", "index")) or not last:
             joined.append(last := Item())
-        _grow(last, piece)
+        wire.grow(last, piece)
     return joined
 
 
@@ -445,26 +424,12 @@ def _grow_call(calls: list[tuple[Json, Item]], at: Json, piece: Item, *, has_ind
             held, given = as_object(made.get("function")).get("arguments"), said.get("arguments")
             is_whole = isinstance(held, Mapping) or wire.parse_object(as_text(held)) is not None
             if not (is_whole and given and named):
-                _grow(made, piece)
+                wire.grow(made, piece)
                 return
             if new_id and held == given:  # said again, as a whole
                 return
     calls.append((at, Item()))
-    _grow(calls[-1][1], piece)
-
-
-def _grow(whole: Item, piece: JsonObject) -> None:
-    """Add a piece field by field; what is said whole stays as it came first."""
-    for key, said in piece.items():
-        before: Any = whole.get(key)
-        if said is None or (key in _WHOLE and before):
-            continue
-        if isinstance(said, dict):
-            _grow(whole.setdefault(key, {}), as_object(said))
-        elif before.__class__ is said.__class__ and said.__class__ in (str, list):
-            whole[key] = before + said
-        else:
-            whole[key] = said
+    wire.grow(calls[-1][1], piece)
 
 
 def _read_reply(message: JsonObject, names: Mapping[str, str], note: wire.Note) -> list[JsonObject]:

@@ -113,6 +113,7 @@ class Wire(openai.OpenAIWire):
         self._kinds: dict[str, str] = {}  # by id, of calls that are no function's
         self._open: set[str] = set()  # ids of calls that may stay unanswered
         self._places: dict[str, int] = {}  # of items, by their ids
+        self._gone = set[Json]()  # ids of containers that expired
         self._screens: dict[str, tuple[Item, Item]] = {}  # a computer's calls, also as functions
         searches = tool_search(limits) is not None
         self.tools = self._offer(most=openai.MAX_TOOLS - searches)  # one place is the search's
@@ -249,8 +250,11 @@ class Wire(openai.OpenAIWire):
         is_whole = any(reasoning)
         made_by = as_object(turn.get("made_by"))
         usage, container = made_by.get("usage"), as_object(made_by.get("container"))
-        if expires := wire.count_of(container.get("expires_at")):  # Anthropic's is text
-            self.ends[as_text(container.get("id"))] = expires, ""
+        # Items of a container that expired are refused.
+        # https://github.com/pydantic/pydantic-ai/issues/7461 (read 2026-11-30)
+        expires = wire.count_of(container.get("expires_at"))  # Anthropic's is text
+        if expires and self.has_expired(container_id := as_text(container.get("id")), expires):
+            self._gone.add(container_id)
         # The items of an import go back as they came: nobody knows of reasoning that led to them.
         did_not_reason = not made_by or (usage is not None and not usage.get("reasoning_tokens"))
         keeps = is_whole or not self._reasons or did_not_reason
@@ -277,20 +281,6 @@ class Wire(openai.OpenAIWire):
             items = [*items[:first], *bare, *(one for one in rest if one not in bare)]
         self._append(items, [part for part in parts if part["type"] != "thinking"])
 
-    def _outlive(self, item: Item, gone: Mapping[str, str]) -> Item:
-        """Return the item; one of a container that expired, which is refused, in words.
-
-        Source:
-            https://github.com/pydantic/pydantic-ai/issues/7461 (read 2026-11-30)
-        """
-        if item.get("container_id") in gone:
-            return _message("assistant", describe(item))
-        pieces = plain_json(objects_in(item.get("content")))
-        for piece in (one for one in pieces if "annotations" in one):
-            marks = objects_in(piece["annotations"])
-            piece["annotations"] = [one for one in marks if one.get("container_id") not in gone]
-        return {**item, "content": pieces} if pieces else item
-
     def _reasoning(self, part: JsonObject) -> Item | None:
         """Return the reasoning item that the part goes back as; `None` if it cannot.
 
@@ -315,7 +305,9 @@ class Wire(openai.OpenAIWire):
     ) -> None:
         """Add a text; pieces of one message that keeps its id stay together."""
         text, own = wire.said(part["text"]), wire.own_extras(part, NAME)
-        marks = {key: plain_json(own[key]) for key in _MARKS_OF_TEXT if own.get(key)}
+        marks: Item = {key: plain_json(own[key]) for key in _MARKS_OF_TEXT if own.get(key)}
+        if self._gone and (cited := objects_in(marks.get("annotations"))):
+            marks["annotations"] = [c for c in cited if c.get("container_id") not in self._gone]
         own_id = _server_id(own, ("msg_",)) if is_whole or (keeps and marks) else ""
         if text and not own_id:
             items.append(_message("assistant", text, own.get("phase")))
@@ -348,7 +340,7 @@ class Wire(openai.OpenAIWire):
         self._kinds[call_id] = kind
         item = {"type": kind, "call_id": call_id, **given}
         if kind == "custom_tool_call":
-            item |= {"name": self.names[part["name"]], asks[0]: wire.text_argument(part, asks[0])}
+            item |= {"name": plain["name"], asks[0]: wire.text_argument(part, asks[0])}
         if kind == "computer_call":
             item |= {"pending_safety_checks": list[Json](), "status": "completed"}
             self._screens[call_id] = {**item, **kept}, plain
@@ -363,6 +355,7 @@ class Wire(openai.OpenAIWire):
         block, text = part["block"], part.get("text", "")
         kind = block.get("type")
         is_kept = keeps and part["provider"] == NAME and kind not in _OF_MODEL
+        is_kept = is_kept and block.get("container_id") not in self._gone
         if kind == "compaction":
             is_kept = is_sealed_compaction(block)
         elif kind in ("message", None):
@@ -654,16 +647,6 @@ _OF_CLIENT: Final = (
 _IN_WORDS: Final = ("function_call_output", "custom_tool_call_output")
 
 
-def matches_reply(reply: Any) -> bool:
-    """Whether the reply is a response, a compaction's result, or a stream's events (or the last)."""
-    if events := as_list(reply):
-        kinds = (as_text(wire.field_of(event, "type")) for event in events)
-        return any(kind in _FIRST_EVENTS + _FINAL_EVENTS for kind in kinds)
-    is_one = wire.field_of(reply, "object") in ("response", "response.compaction")
-    is_last = wire.field_of(reply, "type") in _FINAL_EVENTS
-    return is_last or (is_one and isinstance(wire.field_of(reply, "output"), list))
-
-
 def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     """Return the reply's parts in their order.
 
@@ -691,7 +674,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     if body.get("object") == "response.compaction":
         items = [item for item in items if item.get("type") != "message"]
     answered = {answered_id(i) for i in items if as_text(i.get("type")).endswith("_output")}
-    names = openai.tool_names(request, NAME, NAME_RULE).own() if request is not None else {}
+    names = wire.own_names(request, NAME_RULE, NAME)
     parts = [
         part
         for item in items
@@ -758,8 +741,7 @@ def _join_events(events: Sequence[Item]) -> Item | None:
             if item:
                 items[found:] = [(at, item), *items[found + 1 :]]
             elif found < len(items):
-                grown, key = items[found][1], _GROWING[kind]
-                grown[key] = as_text(grown.get(key)) + as_text(event.get("delta"))
+                wire.grow(items[found][1], {_GROWING[kind]: event.get("delta")})
     output: list[Item] = []
     for _, item in sorted(items, key=itemgetter(0)):
         if text := item.pop("text", ""):

@@ -32,8 +32,7 @@ A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 | A20: {_TOOLS}/tool-search-
 A21: {_BUILD}/vision; {_GITHUB}/BerriAI/litellm/issues/24900 | A23: {_BUILD}/context-windows |
 A22: {_DOCS}/api/errors; {_CODE}/5174 | A27: {_BUILD}/effort | A29: {_BUILD}/compaction |
 A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A32: {_CODE}/4668 |
-A12: {_DOCS}/api/messages/create | A24: {_BUILD}/prompt-caching | A25: {_BUILD}/compaction |
-A26: {_BUILD}/context-editing | A33: {_GITHUB}/Dokploy/mcp/issues/74 |
+A12: {_DOCS}/api/messages/create | A33: {_GITHUB}/Dokploy/mcp/issues/74 |
 A34: {_TOOLS}/programmatic-tool-calling | A35: {_CODE}/473
 """)
 """Rule → where it is written."""
@@ -176,21 +175,7 @@ def _settings(s: _Sent) -> Iterator[Row]:
     yield not as_text(body.get("model")), "A0", "model", "a model id is required"
     yield not most >= 0, "A0", "max_tokens", "a number of tokens is required"
     yield most % 1 > 0, "A0", "max_tokens", "must be a whole number"
-    if most == 0:
-        asked = as_object(body.get("output_config")).get("format")
-        forces = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
-        for name, given in (("stream", body.get("stream")), ("output_config.format", asked)):
-            yield given, "A24", name, "not taken with max_tokens 0"
-        is_odd = s.thinks in ("enabled", "adaptive", "between_tools")
-        yield is_odd, "A24", "thinking", "not taken with max_tokens 0"
-        yield forces, "A24", "tool_choice", "no forced tool choice with max_tokens 0"
-    managed = as_object(body.get("context_management"))
-    yield body.get("compaction") and managed, "A25", "compaction", "excludes context_management"
-    edits = [as_text(one.get("type")) for one in wire.objects_in(managed.get("edits"))]
-    is_late = any(kind.startswith("clear_thinking") for kind in edits[1:])
-    yield is_late, "A26", "context_management.edits", "clear_thinking must come first"
     yield not s.count, "A0", "messages", "one is required"
-    yield s.count > 100_000, "A22", "messages", "at most 100,000 are taken"
     yield most > longest, "A23", "max_tokens", f"the model's most is {longest:,}"
     for at, stop in enumerate(as_list(body.get("stop_sequences"))):
         yield not as_text(stop).strip(), "A28", f"stop_sequences[{at}]", "must not be blank"
@@ -221,27 +206,21 @@ def _thinking(s: _Sent) -> Iterator[Row]:
 
 
 def _sampling(s: _Sent) -> Iterator[Row]:
-    names = ("temperature", "top_p", "top_k")
-    given = wire.without_nulls({name: s.body.get(name) for name in names})
-    rule = s.limits
-    takes_any = rule is None or rule.parameters.temperature != "never"
-    for name, value in given.items():
-        is_odd = not s.is_newest and (name == "top_k" or value != 1)
-        has_budget = s.thinks == "enabled" and name != "top_p"
-        yield s.is_newest, "A14", name, f"not taken since API version {_NO_SAMPLING}"
-        yield is_odd and not takes_any, "A14", name, "the model takes default sampling only"
-        yield is_odd and has_budget, "A14", name, "not taken while the model thinks"
-    if s.is_newest:
-        return
+    rule, given = s.limits, 0
     for name, most in (("temperature", anthropic.MAX_TEMPERATURE), ("top_p", 1), ("top_k", inf)):
-        value = wire.as_number(given.get(name, 0))
-        is_odd = not 0 <= value <= most or (name == "top_k" and value % 1 != 0)
+        if s.body.get(name) is None:
+            continue
+        value, given = wire.as_number(s.body[name]), given + (name != "top_k")
+        is_default = s.is_newest or (value == 1 and name != "top_k")
+        is_fixed = rule is not None and rule.parameters.temperature == "never"
+        has_budget = s.thinks == "enabled" and name != "top_p"
+        is_odd = not s.is_newest and (not 0 <= value <= most or (name == "top_k" and value % 1 > 0))
+        yield s.is_newest, "A14", name, f"not taken since API version {_NO_SAMPLING}"
+        yield is_fixed and not is_default, "A14", name, "the model takes default sampling only"
+        yield has_budget and not is_default, "A14", name, "not taken while the model thinks"
         yield is_odd, "A14", name, "must be a number" + f" between 0 and {most:g}" * (most < inf)
-    if rule is not None and s.thinks == "enabled":
-        is_odd = not 0.95 <= wire.as_number(given.get("top_p", 1)) <= 1
-        yield is_odd, "A14", "top_p", "must be between 0.95 and 1 while the model thinks"
-    elif rule is not None and _EITHER.fullmatch(rule.id) and len({*given} - {"top_k"}) > 1:
-        yield True, "A14", "top_p", "is not taken next to temperature"
+    is_either = rule is not None and _EITHER.fullmatch(rule.id) and not s.is_newest
+    yield is_either and given > 1, "A14", "top_p", "is not taken next to temperature"
 
 
 def _tools(s: _Sent) -> Iterator[Row]:
@@ -296,9 +275,9 @@ def _definition(tool: JsonObject, where: str) -> Iterator[Row]:
 
 
 def _order(s: _Sent) -> Iterator[Row]:
-    kind = s.turns[0].blocks[0].kind if s.turns and s.turns[0].blocks else ""
-    is_odd = not s.first and s.turns and s.turns[0].role == "assistant" and kind != "compaction"
-    yield is_odd, "A12?", "messages[0]", "the first message should be the user's"
+    for block in s.turns[0].blocks[:1] if s.turns and not s.first else ():
+        is_odd = block.role == "assistant" and block.kind != "compaction"
+        yield is_odd, "A12?", "messages[0]", "the first message should be the user's"
     for at, message in s.messages:
         role, content, where = message.get("role"), message.get("content"), f"messages[{at}]"
         for name in _OF_OTHERS & message.keys():
@@ -417,17 +396,17 @@ def _contents(s: _Sent) -> Iterator[Row]:
 
 def _references(s: _Sent) -> Iterator[Row]:
     offered = {tool.text("name") for tool in s.tools}
-    is_open = s.body.get("mcp_servers") or any(t.kind.startswith("mcp") for t in s.tools)
+    is_open = s.first or s.body.get("mcp_servers") or any(t.kind.startswith("mcp") for t in s.tools)
     for block in s.unusual:
         held = block.body if block.kind == "tool_reference" else as_object(block.body.get("tool"))
         if definition := as_object(held.get("definition")):
             yield from _definition(definition, f"{block.where}.tool.definition")
             offered.add(as_text(definition.get("name")))
-        named = [held] if held.get("type") == "tool_reference" else ()
-        found = as_object(block.body.get("content")).get("tool_references")
-        for one in (*named, *wire.objects_in(found)) if not (is_open or s.first) else ():
-            name = as_text(one.get("tool_name") or one.get("name"))
-            yield name not in offered, "A20", block.where, f"tool {name!r} is not declared"
+        named = [held] if held.get("type") == "tool_reference" else []
+        named += wire.objects_in(as_object(block.body.get("content")).get("tool_references"))
+        for name in (as_text(one.get("tool_name") or one.get("name")) for one in named):
+            is_lost = not is_open and name not in offered
+            yield is_lost, "A20", block.where, f"tool {name!r} is not declared"
 
 
 def _media(s: _Sent) -> Iterator[Row]:
@@ -443,41 +422,24 @@ def _media(s: _Sent) -> Iterator[Row]:
     rules = anthropic.media_rules(s.limits)
     most = rules.max_images or 0
     yield len(images) > most, "A21", "messages", f"at most {most} images are taken"
+    if len(images) > anthropic.CROWD_IMAGES:
+        rules = rules._replace(max_side_px=anthropic.CROWD_SIDE_PX)
     for block in shown:
-        is_image, rule = block.kind == "image", "A21" if block.kind == "image" else "A22"
-        source, where = as_object(block.body.get("source")), f"{block.where}.source"
-        form, kind, data = (as_text(source.get(key)) for key in ("type", "media_type", "data"))
-        scheme = media.scheme_of(as_text(source.get("url")))
-        is_odd = form == "url" and scheme not in media.WEB_SCHEMES
-        yield is_image and s.lacks("vision"), rule, block.where, "the model takes no images"
-        yield is_odd, rule, f"{where}.url", "must be an address that can be fetched: https"
-        if form != "base64":
+        source = as_object(block.body.get("source"))
+        rule = "A21" if block.kind == "image" else "A22"
+        part = None if anthropic.find_flaw(block.body) else anthropic.as_media(block.body)
+        if part is None:
             continue
-        is_odd = kind not in (rules.image_types if is_image else rules.document_types)
-        words = rules.image_words if is_image else "application/pdf"
-        yield is_odd, rule, f"{where}.media_type", f"must be {words}"
-        where = f"{where}.data"
-        yield (told := media.objection_to_bytes(kind, data)), rule, where, str(told)
-        if is_image:
-            most, most_px = rules.max_image_chars or 0, rules.max_side_px or 0
-            most_px = anthropic.CROWD_SIDE_PX if len(images) > anthropic.CROWD_IMAGES else most_px
-            is_large = max(media.measure_base64(data) or (0,)) > most_px
-            yield len(data) > most, rule, where, f"an image has at most {most >> 20} MB"
-            yield is_large, rule, where, f"an image has at most {most_px:,} pixels a side"
-            continue
-        (pages, is_locked), most = media.pdf_facts(data), rules.max_pdf_pages or 0
-        yield is_locked, rule, where, "an encrypted PDF is not taken"
-        yield (pages or 0) > most, "A22", where, f"at most {most} pages are taken"
+        where, objection = f"{block.where}.source", media.find_objection(part, rules, s.limits)
+        yield objection, rule, where, objection[1] if objection else ""
+        kind, data = (as_text(source.get(key)) for key in ("media_type", "data"))
+        told = media.objection_to_bytes(kind, data) if source["type"] == "base64" else None
+        yield told, rule, where, str(told)
 
 
 def _cache_marks(s: _Sent) -> Iterator[Row]:
     marked = [block for block in (*s.tools, *s.system, *s.unusual) if _mark(block.body)]
-    ttls = [_mark(block.body) for block in marked]
-    automatic = _mark(s.body)
-    for block in s.turns[-1].blocks[-1:] if s.turns and automatic else ():
-        is_odd = _mark(block.body) not in ("", automatic)
-        yield is_odd, "A19", block.where, "differs in ttl from the automatic breakpoint"
-    ttls += [automatic] if automatic else []
+    ttls = [ttl for holder in (*(block.body for block in marked), s.body) if (ttl := _mark(holder))]
     yield len(ttls) > 4, "A19", "messages", f"{len(ttls)} breakpoints, at most 4 are taken"
     is_odd = "5m" in ttls and "1h" in ttls[ttls.index("5m") :]
     yield is_odd, "A19", "messages", "1h breakpoints stand before 5m ones"

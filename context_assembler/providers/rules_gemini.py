@@ -40,9 +40,6 @@ G15: {_DOCS}/function-calling; https://github.com/UKGovernmentBEIS/inspect_ai/is
 Row: TypeAlias = tuple[Any, str, str, str]
 _PAIRED: Final = frozenset({"function_call", "function_response"})
 _MEDIA: Final = frozenset({"inline_data", "file_data"})
-_KNOWN: Final = KINDS | gemini.MARKS | {"media_resolution"}
-# Announced with implicit caching alone: its page of the models, and that of caching (2026-11-27).
-_WITHOUT_CACHES: Final = re.compile(r"(models/)?gemini-4-argon(-.*)?")
 # What a schema in `parameters` may say: the OpenAPI subset, by the SDK's names.
 _SCHEMA_FIELDS: Final = frozenset(
     "type format title description nullable enum items max_items min_items properties required "
@@ -51,35 +48,29 @@ _SCHEMA_FIELDS: Final = frozenset(
 )
 _VERTEX_FIELDS: Final = frozenset({"additional_properties", "ref", "defs"})
 _PREVIEWS: Final = ("v1beta", "v1alpha")
-# Fields of google-genai 3.6, GenerateContentConfig, GenerationConfig and what is in them: "Invalid
-# JSON payload received. Unknown name", and the SDK forbids others (read 2026-11-29).
-_OF_REQUEST: Final = (
-    "http_options should_return_http_response system_instruction temperature top_p top_k seed "
-    "candidate_count max_output_tokens stop_sequences response_logprobs logprobs presence_penalty "
-    "frequency_penalty response_mime_type response_schema response_json_schema routing_config "
-    "model_selection_config safety_settings tools tool_config labels cached_content store "
-    "response_modalities media_resolution speech_config audio_timestamp service_tier "
-    "automatic_function_calling thinking_config image_config enable_enhanced_civic_answers "
-    "model_armor_config audio_transcription_config continuation_token automatic_continuation "
-    "generation_output_config enable_affective_dialog response_format translation_config"
-)
-_OF_TOOL: Final = (
-    "function_declarations computer_use file_search google_search google_maps code_execution "
-    "google_search_retrieval url_context mcp_servers exa_ai_search"
-)
 _ON_VERTEX: Final = frozenset({"retrieval", "enterprise_web_search", "parallel_ai_search"})  # tools
-_OF_FUNCTION: Final = (
-    "name description parameters parameters_json_schema response response_json_schema behavior"
-)
-_INSIDE: Final = {  # of settings and parts
-    "thinking_config": "include_thoughts thinking_budget thinking_level",
-    "tool_config": "retrieval_config function_calling_config include_server_side_tool_invocations",
-    "function_calling_config": "allowed_function_names mode stream_function_call_arguments",
-    "function_call": "id args name partial_args will_continue",
-    "function_response": "id name response parts will_continue scheduling",
-    "inline_data": "data display_name mime_type",
-    "file_data": "display_name file_uri mime_type",
-}
+# What is in a request, and in fields of these names: "Invalid JSON payload received. Unknown name",
+# and the SDK forbids others. Types of google-genai 3.6 (read 2026-11-29)
+_FIELDS: Final = wire.sources_of(f"""
+config: http_options should_return_http_response system_instruction temperature top_p top_k seed
+candidate_count max_output_tokens stop_sequences response_logprobs logprobs presence_penalty
+frequency_penalty response_mime_type response_schema response_json_schema routing_config
+model_selection_config safety_settings tools tool_config labels cached_content store
+response_modalities media_resolution speech_config audio_timestamp service_tier image_config
+automatic_function_calling thinking_config enable_enhanced_civic_answers response_format
+model_armor_config audio_transcription_config continuation_token automatic_continuation
+generation_output_config enable_affective_dialog translation_config |
+tools: function_declarations computer_use file_search google_search google_maps code_execution
+google_search_retrieval url_context mcp_servers exa_ai_search {" ".join(_ON_VERTEX)} |
+function_declarations: name description parameters parameters_json_schema response
+response_json_schema behavior | thinking_config: include_thoughts thinking_budget thinking_level |
+tool_config: retrieval_config function_calling_config include_server_side_tool_invocations |
+function_calling_config: allowed_function_names mode stream_function_call_arguments |
+contents: parts role | parts: media_resolution {" ".join((*KINDS, *gemini.MARKS))} |
+function_call: id args name partial_args will_continue |
+function_response: id name response parts will_continue scheduling |
+inline_data: data display_name mime_type | file_data: display_name file_uri mime_type
+""")
 # The generation that answers "Penalty is not enabled for this model".
 # https://github.com/BerriAI/litellm, _supports_penalty_parameters (read 2026-11-29)
 _WITHOUT_PENALTIES: Final = (2, 5)
@@ -138,11 +129,11 @@ class _Sent:
         # Whether the model is known to insist on signed calls and to think by levels, or known not to.
         self.is_signed = generation is not None and generation >= gemini.SIGNED
         self.is_unsigned = generation is not None and generation < gemini.SIGNED
+        self.generation = generation
         self.tools = list(map(snake_fields, _listed(self.config.get("tools"))))
         is_path = self.given_model.startswith(("projects/", "publishers/"))
         has_own = any(_ON_VERTEX & tool.keys() for tool in self.tools)
         self.is_vertex = is_path or has_own or (limits is not None and limits.host == "vertex_ai")
-        self.generation = generation or (0, 0)
         options = snake_fields(self.config.get("http_options"))
         self.is_stable = not self.is_vertex and options.get("api_version") not in _PREVIEWS
         self.tool_config = snake_fields(self.config.get("tool_config"))
@@ -212,10 +203,9 @@ def _shape(s: _Sent) -> Iterator[Row]:
         is_odd = role not in ("user", "model", "function")
         yield is_odd, "G1", f"{where}.role", f"{role!r} is none of user and model"
         yield not content.parts, "G13", f"{where}.parts", "at least one part is required"
+        yield from _unknown(where, "contents", content.given)
     for part in s.unusual:
         where, fields, kinds = part.where, part.fields, KINDS & part.fields.keys()
-        for name in sorted(fields.keys() - _KNOWN):
-            yield True, "G0", f"{where}.{name:.40}", "unknown field: neither SDK nor API takes it"
         signature = fields.get("thought_signature", "")
         yield not kinds and not signature, "G0", where, "holds nothing that a part can hold"
         rule = "G12" if kinds & _MEDIA else "G0"
@@ -223,6 +213,18 @@ def _shape(s: _Sent) -> Iterator[Row]:
         yield flaw, rule, where, f"would be refused: {flaw}"
         is_odd = not isinstance(signature, str) or not gemini.BASE64.fullmatch(signature)
         yield is_odd, "G5", f"{where}.thought_signature", "must be base64, as it came"
+
+
+def _unknown(where: str, kind: str, value: Json) -> Iterator[Row]:
+    """Yield what is named as no field of such an object, or of those in it, is named."""
+    fields, known = snake_fields(value), _FIELDS[kind].split()
+    for at, one in enumerate(as_list(value)):
+        yield from _unknown(f"{where}[{at}]", kind, one)
+    for name in sorted(fields):
+        place = f"{where}.{name:.40}".strip(".")
+        yield name not in known, "G0", place, "unknown field: neither SDK nor API takes it"
+        if name in _FIELDS:
+            yield from _unknown(place, name, fields[name])
 
 
 def _calls_of_model(content: _Content) -> bool:
@@ -325,23 +327,6 @@ def _media(s: _Sent) -> Iterator[Row]:
 # ---- tools and parameters ----
 
 
-def _unknown(s: _Sent) -> Iterator[Row]:
-    """What is named as no field is named; parts and schemas have rules of their own."""
-    held = [("", s.config, _OF_REQUEST)]
-    held += [(f"{s.place('tools')}[{at}]", one, _OF_TOOL) for at, one in enumerate(s.tools)]
-    held += [(place, one, _OF_FUNCTION) for place, one in s.functions]
-    held += [(one.where, one.given, "parts role") for one in s.contents]
-    parts = [(one.where, one.fields) for content in s.contents for one in content.parts]
-    root = "config" if s.is_sdk else ""
-    for place, fields in ((root, s.config), (s.place("tool_config"), s.tool_config), *parts):
-        inner = ((key, snake_fields(fields[key])) for key in _INSIDE.keys() & fields.keys())
-        held += [(f"{place}.{key}".strip("."), one, _INSIDE[key]) for key, one in inner]
-    for place, fields, known in held:
-        for key in sorted(fields.keys() - {*known.split()} - _ON_VERTEX):
-            where = f"{place}.{key:.40}" if place else s.place(f"{key:.40}")
-            yield True, "G0", where, "unknown field: neither SDK nor API takes it"
-
-
 def _functions(s: _Sent) -> Iterator[Row]:
     for place, function in s.functions:
         is_odd = not gemini.NAME_RULE.pattern.fullmatch(as_text(function.get("name")))
@@ -400,9 +385,8 @@ def _tool_choice(s: _Sent) -> Iterator[Row]:
 
 def _settings(s: _Sent) -> Iterator[Row]:
     limits, config = s.limits, s.config
+    yield from _unknown("config" if s.is_sdk else "", "config", config)
     cached = config.get("cached_content")
-    is_odd = cached and _WITHOUT_CACHES.fullmatch(s.model)
-    yield is_odd, "G9", s.place("cached_content"), "the model has no explicit caches"
     for key in ("system_instruction", "tools", "tool_config"):
         yield cached and config.get(key), "G9", s.place(key), "belongs into the cached content"
     thinking, where = snake_fields(config.get("thinking_config")), s.place("thinking_config")
@@ -434,4 +418,4 @@ def _settings(s: _Sent) -> Iterator[Row]:
 
 _Rules: TypeAlias = tuple[Callable[[_Sent], Iterator[Row]], ...]
 _CONTENT_RULES: Final[_Rules] = (_shape, _pairs, _order, _calls, _media)
-_HEAD_RULES: Final[_Rules] = (_unknown, _functions, _tool_choice, _settings)
+_HEAD_RULES: Final[_Rules] = (_functions, _tool_choice, _settings)

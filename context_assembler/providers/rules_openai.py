@@ -96,7 +96,7 @@ class Check:
         return self.limits.parameters.temperature != "always" and settled not in (None, "none")
 
     def common_rows(self) -> Iterable[Row]:
-        """Yield what both protocols have: JSON, dates, caches, number of tools."""
+        """Yield what both protocols have: JSON, dates, sampling, number of tools."""
         rules, body = self.rules, self.body
         broken = broken_bound({**body, self.key: self.messages})
         gone = self.limits.retires_on if self.limits is not None else None
@@ -112,9 +112,6 @@ class Check:
             is_odd = self.number(name) < least or self.number(name) > most
             told = f"must be between {least} and {most:,}"
             yield is_odd, rules["length"], name, told, self.is_own or self.number(name) < 1
-        most = openai.MAX_CACHE_KEY_CHARS
-        is_long = len(as_text(body.get("prompt_cache_key"))) > most
-        yield is_long, rules["cache"], "prompt_cache_key", f"at most {most} characters"
         is_many = len(self.tools) > openai.MAX_TOOLS and self.is_own
         yield is_many, rules["tools"], "tools", f"at most {openai.MAX_TOOLS} are taken"
 
@@ -132,10 +129,10 @@ class Check:
         listed = fields.get("tools") or as_object(fields.get("allowed_tools")).get("tools")
         chosen = [(f"tool_choice[{at}]", one) for at, one in enumerate(objects_in(listed))]
         chosen += [("tool_choice", fields)] * (fields.get("type") in ("function", "custom"))
-        known = {(as_text(tool.get("type")), openai.tool_name(tool)) for tool in offered}
+        known = {(as_text(tool.get("type")), wire.tool_name(tool)) for tool in offered}
         known |= {(kind, "") for kind, _ in known}
         for where, one in chosen:
-            name = openai.tool_name(one)
+            name = wire.tool_name(one)
             is_odd = (as_text(one.get("type")), name) not in known
             yield is_odd, self.rules["choice"], where, f"tool {name!r} is not offered"
 

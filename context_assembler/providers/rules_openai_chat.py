@@ -21,7 +21,7 @@ C2: https://github.com/danny-avila/LibreChat/issues/14231 | C8: {_GUIDES}/functi
 C5: {_SPEC}, developer message | C9: {_SPEC}.response_format, .stop |
 C10: {_SPEC}, assistant message, content | C11: {_SPEC}, tool message, content |
 C12: {_GUIDES}/structured-outputs | C13: {_GUIDES}/reasoning | C14: {_GUIDES}/images-vision |
-C15: {_GUIDES}/prompt-caching | C17: https://developers.openai.com/api/docs/deprecations |
+C17: https://developers.openai.com/api/docs/deprecations |
 C16: https://docs.mistral.ai/api (chat completions, order of roles) |
 C18: https://api-docs.deepseek.com/guides/thinking_mode, and the sources in the model's row
 """)
@@ -52,7 +52,7 @@ class _Chat(Check):
     sources, key = SOURCES, "messages"
     lengths = ("max_completion_tokens", 1), ("max_tokens", 1)
     rules: ClassVar[Mapping[str, str]] = wire.sources_of(
-        "shape: C0 | retired: C17 | cache: C15 | sampling: C3 | name: C7 | schema strict: C8 | "
+        "shape: C0 | retired: C17 | sampling: C3 | name: C7 | schema strict: C8 | "
         "tools choice: C6 | media: C14 | length: C9"
     )
 

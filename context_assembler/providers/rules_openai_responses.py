@@ -22,7 +22,7 @@ R2: https://github.com/openai/openai-agents-python/issues/1611 | R7: {_SPEC}.too
 R4: https://github.com/vercel/ai/issues/12869 | R9: {_SPEC}.context_management |
 R11: {_SPEC}.text.format | R10: {_GUIDES}/latest-model | R13: {_GUIDES}/reasoning |
 R12: {_GUIDES}/images-vision, {_GUIDES}/file-inputs | R14: {_GUIDES}/deep-research |
-R15: {_GUIDES}/migrate-to-responses | R16: {_SPEC}.tool_choice | R17: {_GUIDES}/prompt-caching |
+R15: {_GUIDES}/migrate-to-responses | R16: {_SPEC}.tool_choice |
 R18: {_GUIDES}/structured-outputs, strict mode |
 R19: https://developers.openai.com/api/docs/deprecations |
 R20: https://github.com/earendil-works/pi/issues/9057, https://github.com/vercel/ai/pull/13383 |
@@ -68,7 +68,7 @@ class _Responses(Check):
     lengths = (("max_output_tokens", items.MIN_OUTPUT_TOKENS),)
     always_reasons = rf"{ALWAYS_REASON}|gpt-5\.\d-(pro|chat-latest){DATE}"
     rules: ClassVar[Mapping[str, str]] = wire.sources_of(
-        "shape: R0 | retired: R19 | cache: R17 | sampling: R10 | name schema tools: R7 | "
+        "shape: R0 | retired: R19 | sampling: R10 | name schema tools: R7 | "
         "strict: R18 | media: R12 | length: R8 | choice: R16"
     )
 
@@ -173,8 +173,6 @@ class _Responses(Check):
                 self.hold(self._reasoning_item_rows(item, after), where)
             for place, piece in _pieces(item):
                 self.hold(self._piece_rows(item, kind, piece), where + place)
-            is_early = kind == "compaction_trigger" and at < len(items) - 1
-            self.hold([(is_early, "R9", where, "must be the last item")])
 
     def _pair_rows(self, kinds: list[str], begin: int) -> Iterable[Row]:
         """R1: every call is answered once, after it, and nothing else is answered."""

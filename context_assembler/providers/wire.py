@@ -189,8 +189,9 @@ class NameRule(NamedTuple):
 class WireNames(dict[str, str]):
     """Every tool's name → its name on the wire, one to one; a name not yet known gets one."""
 
-    def __init__(self, request: Request, rule: NameRule, native: Mapping[str, str]) -> None:
-        super().__init__(native)
+    def __init__(self, request: Request, rule: NameRule, provider: str) -> None:
+        specs = ((tool.name, tool.native_specs.get(provider)) for tool in known_tools(request))
+        super().__init__({own: name for own, spec in specs if spec and (name := tool_name(spec))})
         self._rule = rule
         for tool in known_tools(request):
             if not tool.native_specs:
@@ -206,9 +207,17 @@ class WireNames(dict[str, str]):
         self[name] = sent
         return sent
 
-    def own(self) -> dict[str, str]:
-        """Return the names on the wire → the tools' own."""
-        return {sent: name for name, sent in self.items()}
+
+def own_names(request: Request | None, rule: NameRule, provider: str) -> dict[str, str]:
+    """Return the names on the wire → the tools' own; none without a request."""
+    names = {} if request is None else WireNames(request, rule, provider)
+    return {sent: name for name, sent in names.items()}
+
+
+def tool_name(spec: JsonObject) -> str:
+    """Return the name that a tool of an API's own goes by; empty if it has none."""
+    inner = as_object(spec.get(as_text(spec.get("type"))))
+    return as_text(inner.get("name", spec.get("name")))
 
 
 class CallIds:
@@ -270,7 +279,13 @@ _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 class GrownWire:
     """The messages of one request, grown turn by turn; each provider's `Wire` renders the turns.
 
-    `add` appends what counts for the prefix hash to `_units`: what is rendered, without reasoning,
+    `add` appends a turn; an assistant turn with calls is followed by the turn of their results. An
+    element that was in `messages` is never changed: a merge replaces the last one. `write` returns
+    keyword arguments for the SDK, plain JSON that belongs to the caller; an `UnsupportedRequestError`
+    if the API cannot express the request for this model, an `EmptySessionError` if no message has
+    anything to send.
+
+    What counts for the prefix hash goes to `_units`: what is rendered, without reasoning,
     before neighbours merge. `_restart` is the first unit that counts, if a provider's compaction
     stands for whatever was before it.
     """
@@ -282,15 +297,17 @@ class GrownWire:
     # Why a block of the provider's own would be refused, half a sentence; `None`: it would not.
     _flaw_of: Callable[[JsonObject, str], str | None]
 
-    def __init__(self, request: Request, rule: NameRule) -> None:
+    def __init__(self, request: Request, names: NameRule, ids: NameRule) -> None:
         self.request = request
+        self.names = WireNames(request, names, self.name)
         self.messages: list[dict[str, Json]] = []
         self.entries: list[ReportEntry] = []
-        self._ids = CallIds(rule)
+        self._ids = CallIds(ids)
         self._units: list[Json] = []
         self._restart = 0
         self._hash: tuple[int, int, Any] = (-1, 0, None)  # of the units from one up to another
         self._is_hashed = False
+        self.ends = inf  # when something in `messages` expires, as a POSIX time: render them again
 
     def _settle(self, part: JsonObject, role: str, changes: "list[Change]") -> list[JsonObject]:
         """Return what is sent for a part of a message, or of a result."""
@@ -645,6 +662,24 @@ def read_stream(reply: Any) -> list[dict[str, Json]]:
     """Return the events or chunks of a stream as dicts; none if one of them is no object."""
     pieces = [read_object(piece) for piece in reply]
     return [piece for piece in pieces if piece] if all(pieces) else []
+
+
+# Some servers say these again in every piece of a stream.
+_WHOLE: Final = ("id", "type", "role", "name", "format")
+
+
+def grow(whole: dict[str, Json], piece: JsonObject) -> None:
+    """Add a piece of a stream field by field; what is said whole stays as it came first."""
+    for key, said in piece.items():
+        before: Any = whole.get(key)
+        if said is None or (key in _WHOLE and before):
+            continue
+        if isinstance(said, dict):
+            grow(whole.setdefault(key, {}), as_object(said))
+        elif before.__class__ is said.__class__ and said.__class__ in (str, list):
+            whole[key] = before + said
+        else:
+            whole[key] = said
 
 
 Note: TypeAlias = Callable[[str, str], None]  # takes a place and half a sentence

@@ -173,7 +173,6 @@ CHAT_ROWS: Final[dict[str, Row]] = {
     "a picture on the disk": ("C14", shown("file:///a.png")),
     "a file by address": ("C14", filed(file_url="https://a.org/b.pdf")),
     "a file without its type": ("C14", filed(file_data=PIXEL, filename="a.pdf")),
-    "a long cache key": ("C15", {"prompt_cache_key": "k" * 65}),
     "late instructions to Mistral": (
         "C16",
         {"model": "mistral-large", "messages.5": {"role": "system", "content": "x"}},
@@ -300,7 +299,6 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     ),
     "a short reply": ("R8", {"max_output_tokens": 15}),
     "a long reply": ("R8", {"max_output_tokens": 128_001}),
-    "a trigger amid the items": ("R9", {"input.1": {"type": "compaction_trigger"}}),
     "an open compaction": ("R9", {"input.1": {"type": "compaction"}}),
     "heat that the model never takes": ("R10", {"temperature": 1}),
     "heat while it reasons": ("R10", {"model": "gpt-5", "temperature": 0.5}),
@@ -343,7 +341,6 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
         {"tool_choice": {"type": "allowed_tools", "tools": [{"type": "function", "name": "x"}]}},
     ),
     "a call without tools": ("R16", {"tools": GONE, "tool_choice": "required"}),
-    "a long cache key": ("R17", {"prompt_cache_key": "k" * 65}),
     "strict, but open": ("R18", {"tools.0.parameters.additionalProperties": True}),
     "a strict format of the reply": (
         "R18",

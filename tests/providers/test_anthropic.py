@@ -647,7 +647,8 @@ def test_a_call_that_was_cut_off_keeps_the_models_own_text() -> None:
 
 @pytest.mark.parametrize("wrong", [5, {"content": "text"}, [], [{"type": "ping"}], {}])
 def test_what_is_no_reply_is_an_error(wrong: Any) -> None:
-    assert not ANTHROPIC.matches_reply(wrong)
+    with pytest.raises(ReplyError):
+        provider_for_reply(wrong)
     with pytest.raises(ReplyError):
         ANTHROPIC.read_reply(wrong)
 

@@ -466,7 +466,6 @@ def test_what_is_wrong_with_a_reply_is_a_warning(answer: dict[str, Any], words: 
 
 @pytest.mark.parametrize("wrong", [5, {"candidates": "x"}, [], {}, [{"x": 1}]])
 def test_what_is_no_reply_is_an_error(wrong: Any) -> None:
-    assert not GEMINI.matches_reply(wrong)
     with pytest.raises(ReplyError):
         GEMINI.read_reply(wrong)
 

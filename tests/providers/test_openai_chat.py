@@ -545,7 +545,7 @@ READ_AS: dict[str, tuple[Any, list[Any]]] = {
 
 @pytest.mark.parametrize(("answer", "parts"), READ_AS.values(), ids=READ_AS.keys())
 def test_replies_are_read_as_parts(answer: Any, parts: list[Any]) -> None:
-    assert provider_for_reply(answer, asked="openai_chat") is CHAT
+    assert provider_for_reply(answer) is CHAT
     assert CHAT.read_reply(answer).parts == parts_of(*parts)
 
 

@@ -643,7 +643,7 @@ READ_AS: dict[str, tuple[Any, list[Any]]] = {
 
 @pytest.mark.parametrize(("answer", "parts"), READ_AS.values(), ids=READ_AS.keys())
 def test_replies_are_read_as_parts(answer: Any, parts: list[Any]) -> None:
-    assert provider_for_reply(answer, asked=NAME) is RESPONSES
+    assert provider_for_reply(answer) is RESPONSES
     assert RESPONSES.read_reply(answer).parts == parts_of(*parts)
 
 
