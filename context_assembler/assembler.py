@@ -33,7 +33,8 @@ from context_assembler.sessions import open_store
 if TYPE_CHECKING:
     from context_assembler import memory as memories
     from context_assembler import prompt
-    from context_assembler.compaction import CompactionCheck
+    from context_assembler.compaction import Compaction, CompactionCheck, Compactor, Host
+    from context_assembler.compaction.summarizers import Summarizer
     from context_assembler.forecast import CutPolicy, Simulation
     from context_assembler.report import Report
     from context_assembler.texts import CountText
@@ -479,9 +480,12 @@ class ContextAssembler:
         registry: What is known about models.
         clients: SDK clients that `exact=True` asks for the count of a payload, and nothing more.
         now: The clock behind the time stamps of recorded events.
+        auto_compact: Has sessions compacted when that is advised, before the call that would overflow:
+            a summarizer (`summarize_with("claude-haiku-4-5")`, `extract_summary`, a function), or a
+            `Compactor` with it. If it fails, the request is cut as it would be without, with a warning.
 
     Raises:
-        TypeError: `memory` is none of these.
+        TypeError: `memory`, or `auto_compact`, is none of these.
     """
 
     def __init__(
@@ -498,6 +502,7 @@ class ContextAssembler:
         registry: models.ModelRegistry = models.DEFAULT_REGISTRY,
         clients: Mapping[str, Any] | Iterable[Any] | None = None,
         now: Callable[[], datetime] = events.utc_now,
+        auto_compact: "Compactor | Summarizer | None" = None,
     ) -> None:
         self.config = config = config or AssemblerConfig()
         self.registry, self.now, self._clients = registry, now, clients
@@ -556,6 +561,11 @@ class ContextAssembler:
         self._running: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self.fingerprints = 0
         self._watch: Any = None
+        self._auto: Compactor | None = None
+        if auto_compact is not None:
+            from context_assembler.compaction import compactor_of
+
+            self._auto = compactor_of(auto_compact)
 
     def functions_of(self, options: Any) -> dict[str, Any]:
         """Return by name what has to be asked for the texts of a call."""
@@ -641,6 +651,21 @@ class ContextAssembler:
             UnknownModelError: Nothing is known about the model.
             ContextOverflowError: What may not be dropped does not fit.
         """
+        context = await self._assemble_once(session_id, agent_id, options)
+        if self._auto is None or not context.metadata.should_compact:
+            return context
+        from context_assembler.compaction import compact_if_due
+
+        is_done, problem = await compact_if_due(self._auto, context, self._host(context))
+        if is_done:
+            context = await self._assemble_once(session_id, agent_id, options)
+        counted = context.metadata.ledger.counted_tokens
+        return context.counted(counted, warning=problem) if problem else context
+
+    async def _assemble_once(
+        self, session_id: str, agent_id: str | None, options: Mapping[str, Any]
+    ) -> AssembledContext:
+        """Return the next request of the session as it is."""
         started = time.perf_counter()
         if self._mirror is not None:
             await self._mirror.refresh(session_id)
@@ -670,7 +695,9 @@ class ContextAssembler:
         if self._mirror is None:
             head, draft = self._look(session_id, agent_id, options)
             if not self._waits(draft):
-                return self._assemble(draft, self._gather_now(head, draft), started)
+                context = self._assemble(draft, self._gather_now(head, draft), started)
+                if self._auto is None or not context.metadata.should_compact:
+                    return context
         return _run(self.assemble(session_id, agent_id, **options))
 
     def _look(
@@ -745,7 +772,7 @@ class ContextAssembler:
 
         remote, counted, warning = self._remote, None, ""
         options: dict[str, Any] = {**given, "exact": False}
-        context = await self.assemble(session_id, draft.agent_id, **options)
+        context = await self._assemble_once(session_id, draft.agent_id, options)
         for rounds_left in reversed(range(MAX_ROUNDS)):
             ledger = context.metadata.ledger
             budget, used = ledger.budget_tokens, ledger.used_tokens
@@ -765,7 +792,7 @@ class ContextAssembler:
             if rounds_left:
                 most = int(budget / share) + (draft.options.reserve_tokens or 0)
                 options["max_context_tokens"] = most
-                context = await self.assemble(session_id, draft.agent_id, **options)
+                context = await self._assemble_once(session_id, draft.agent_id, options)
         return context.timed(assembly_ms=_ms_since(started), cache_hit=False).counted(
             counted, warning=warning
         )
@@ -1113,14 +1140,64 @@ class ContextAssembler:
         **options: Unpack[GivenOptions],
     ) -> "CompactionCheck":
         """Return whether the session should be compacted before its next call."""
-        context = await self.assemble(session_id, agent_id, **options)
+        context = await self._assemble_once(session_id, agent_id, options)
         return context.check_compaction(is_explicit=is_explicit)
+
+    async def compact(
+        self,
+        session_id: str,
+        summarizer: "Compactor | Summarizer | None" = None,
+        agent_id: str | None = None,
+        *,
+        keep: int | None = None,
+        **options: Unpack[GivenOptions],
+    ) -> "Compaction":
+        """Have the older part of a session summarised, and put the summary in its place.
+
+        Never covered are instructions, pinned messages, calls without a result, approvals that nobody
+        has given, and the last turn. What is covered stays in the store. The summary is checked, and
+        asked for again with what it lacks; then one event is appended. If anything fails, the session
+        is as it was. Of several compactions at once one is made.
+
+        Args:
+            summarizer: As `auto_compact=`, which is the default; without it no model is asked.
+            keep: How many of the newest messages stay as they are; by default as many as fit
+                `[compaction] target_share`.
+
+        Raises:
+            CompactionError: There is nothing to summarise, or it failed.
+        """
+        from context_assembler.compaction import compact_now, compactor_of
+
+        compactor = compactor_of(summarizer or self._auto, keep=keep)
+        context = await self._assemble_once(session_id, agent_id, options)
+        return await compact_now(compactor, context, self._host(context))
+
+    def _host(self, context: AssembledContext) -> "Host":
+        from asyncio import Lock, get_running_loop
+
+        from context_assembler.compaction import Host
+
+        masks = set(self.config.safety.masks_secrets_in) & {"tool_results", "user"}
+        name = f"compact {id(get_running_loop())} {context.metadata.session_id}"
+        return Host(
+            store=self.store,
+            append=self._append,
+            refresh=self._head,
+            lock=self._running.setdefault(name, Lock()),
+            settings=self.config.compaction,
+            family=self.core.family(
+                self.registry.get(context.metadata.asked_model, unknown="conservative")
+            ),
+            masks=bool(masks),
+            now=self.now(),
+        )
 
     async def explain(
         self, session_id: str, agent_id: str | None = None, **options: Unpack[GivenOptions]
     ) -> "Report":
         """Return the report of the session's next request, as `assemble` would make it."""
-        return (await self.assemble(session_id, agent_id, **options)).report
+        return (await self._assemble_once(session_id, agent_id, options)).report
 
     async def simulate(
         self,

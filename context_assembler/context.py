@@ -259,6 +259,10 @@ class Call(Protocol):
         """Return whether the session should be compacted as it is."""
         ...
 
+    def columns(self) -> tuple[bytes, list[int], list[int]]:
+        """Return kinds, tokens and events of the lines of the history, without any cut."""
+        ...
+
     def turns(self) -> list[Turn]:
         """Return the turns that are sent, as copies, with the ids of their events."""
         ...
@@ -422,6 +426,10 @@ class AssembledContext:
     def check_compaction(self, *, is_explicit: bool = False) -> "CompactionCheck":
         """Return whether the session that this was made from should be compacted."""
         return self._call.compaction(is_explicit=is_explicit)
+
+    def columns(self) -> tuple[bytes, list[int], list[int]]:
+        """Return kinds, tokens and events (0: none) of the history's lines, without any cut."""
+        return self._call.columns()
 
     def sent(self, provider: str | None = None) -> Sent:
         """Return what `record` keeps of the call to a provider, by default the model's own."""

@@ -903,6 +903,8 @@ class _Call:
         self._timeline, self._settled = timeline, timeline.settled
         self._whole_tokens, self._stale_tokens = history.ends[-1], live.stale_tokens
         self._stale_seq, self._calls = live.stale_seq, timeline.calls
+        summary = history.starts[history.summaries[-1]] if history.summaries else -1
+        self._summary_seq = timeline.seqs[summary] if summary >= 0 else None
         self._tail_lines = timeline.lines_from(timeline.settled)
         omitted = {at for at, one in cut.shortened.items() if not one.tokens} if cut else ()
         ends = enumerate(self._tail_lines, self._settled)
@@ -994,6 +996,7 @@ class _Call:
         tools = inputs.tools_text or events.compact_json(events.to_json(request.tools))
         texts = {_digest(text): text for text in (request.system, tools)}
         known = {"stale_seq": self._stale_seq, "room": inputs.most_tokens}
+        known["compaction"] = self._summary_seq
         with self._live.lock:
             prefix = self._current_wire().prefix()
         seqs = filter(None, (turn.get("seq") for turn in self._all_turns()))

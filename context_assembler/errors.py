@@ -420,6 +420,16 @@ class UnsafePathError(AssemblyError, ValueError):
         )
 
 
+class CompactionError(AssemblyError):
+    """A session was not compacted; it is as it was."""
+
+    def __init__(self, session_id: str, *, reason: str, remedy: str = "") -> None:
+        super().__init__(
+            f"Session {session_id!r} was not compacted: {reason}",
+            remedy=remedy or "Nothing was changed; use another summarizer, or try again later.",
+        )
+
+
 class TemplateError(AssemblyError, ValueError):
     """A bootstrap file's template does not render."""
 

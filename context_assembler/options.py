@@ -682,6 +682,11 @@ class CompactionSettings(Settings):
         min_gain_share: Share of the history that it must be able to free.
         min_growth_tokens: What must have been added since the last compaction.
         uses_price_steps: Whether a model's price step is a trigger too.
+        summary_tokens: The most that a summary may take; never more than half of what it covers.
+        max_corrections: How often a summarizer is told what its summary lacks.
+        timeout_seconds: How long all requests for one summary may take together.
+        cooldown_seconds: How long `auto_compact` waits after a failure; each further one doubles it,
+            up to a day.
     """
 
     trigger_share: Annotated[float, _Share] = 0.8
@@ -692,6 +697,10 @@ class CompactionSettings(Settings):
     min_gain_share: Annotated[float, _Share] = 0.1
     min_growth_tokens: Annotated[int, _NotNegative] = 2000
     uses_price_steps: bool = True
+    summary_tokens: Annotated[int, Bounds(least=100)] = 4000
+    max_corrections: Annotated[int, _NotNegative] = 2
+    timeout_seconds: Annotated[float, Bounds(least=0.001)] = 300.0
+    cooldown_seconds: Annotated[float, _NotNegative] = 60.0
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)

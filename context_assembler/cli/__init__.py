@@ -23,7 +23,7 @@ EXIT_CODES: Final = {
     UNWRITTEN: "stdout could not be written to, or nobody reads it any more",
     ERROR: "the input or a setting is wrong; stderr says what to do",
     COMPACTION_NEEDED: "check: the session should be compacted",
-    COMPACTION_INFEASIBLE: "check: compaction cannot help; system prompt and tools alone are too big",
+    COMPACTION_INFEASIBLE: "check: compaction cannot help; what must stay is too big",
     PAYLOAD_REFUSED: "the provider would refuse the payload",
     MODEL_NEEDS_ATTENTION: "models check: a model is retired, deprecated or about to be",
     LINT_FOUND: "lint: an instruction file has an error",
@@ -32,7 +32,7 @@ EXIT_CODES: Final = {
 _MODULES: Final = {
     "start": "demo init lint",
     "sessions": "import export sessions count",
-    "requests": "assemble explain check fit lint-payload",
+    "requests": "assemble explain check compact fit lint-payload",
     "project": "memory",
     "hook": "hook doctor",
     "models": "models",

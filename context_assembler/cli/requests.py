@@ -1,4 +1,4 @@
-"""`assemble`, `explain`, `check`, `fit` and `lint-payload`: requests, and what their providers would say."""
+"""`assemble`, `explain`, `check`, `compact`, `fit` and `lint-payload`: requests, and what their providers would say."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -17,6 +17,7 @@ from context_assembler.assembler import ContextAssembler
 from context_assembler.cli import COMPACTION_INFEASIBLE, COMPACTION_NEEDED, PAYLOAD_REFUSED
 from context_assembler.cli import command as cli
 from context_assembler.cli.sessions import opened_store
+from context_assembler.compaction import summarize_with
 from context_assembler.context import AssembledContext, Ledger
 from context_assembler.errors import (
     ConfigurationError,
@@ -168,13 +169,32 @@ def _show(context: AssembledContext, provider: cli.Words, *, every: bool) -> Ite
 async def check(given: Given, session: str) -> cli.Answer:
     """Say whether a session should be compacted.
 
-    Exit code: 0 not needed, 10 needed, 11 it cannot help: system prompt and tools alone are over
-    the threshold.
+    Exit code: 0 not needed, 10 needed, 11 it cannot help: what must stay is over the threshold.
     """
     async with opened_assembler(given) as assembler:
         answer = await assembler.check_compaction(session, given["agent"], **_options_of(given))
     code = COMPACTION_NEEDED if answer.needed else 0
     return cli.Answer(to_json(answer), code=code if answer.feasible else COMPACTION_INFEASIBLE)
+
+
+@cli.command(app, "compact", {name: one for name, one in _SHARED.items() if name != "provider"})
+async def compact(
+    given: Given, session: str, *, summarizer: cli.Words = None, keep: int | None = None
+) -> cli.Answer:
+    """Replace the older part of a session by a summary; what it covers stays in the store.
+
+    Args:
+        summarizer: The model that writes it, over its provider's SDK; without one no model is asked.
+        keep: How many of the newest messages stay as they are.
+    """
+    writer = summarize_with(summarizer) if summarizer else None
+    async with opened_assembler(given) as assembler:
+        done = await assembler.compact(
+            session, writer, given["agent"], keep=keep, **_options_of(given)
+        )
+    value = {**done._asdict(), "event": to_json(done.event)}
+    sizes = f"{done.summary_tokens:,} tokens stand for {done.covered_tokens:,}"
+    return cli.Answer(value, [cli.Raw(done.event.text), f"Event {done.event.seq}: {sizes}."])
 
 
 @cli.command(app, "fit")

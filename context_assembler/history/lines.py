@@ -954,7 +954,8 @@ def _active_order(
                 del standing[earlier]
         standing[seq] = start, span, parts
         covered |= own
-        log.append(_covers(seq, sorted(one for one in own if one - 1 not in summaries), columns))
+        events = sorted(one for one in own if one - 1 not in summaries)
+        log.append(_covers(seq, events, columns, held.get("made_by") or {}))
     active: list[tuple[int, list[JsonObject] | None]] = []
     for at, place in enumerate(order):
         active += [(seq - 1, parts) for seq, (start, _, parts) in standing.items() if start == at]
@@ -963,12 +964,17 @@ def _active_order(
     return active
 
 
-def _covers(seq: int, covered: Sequence[int], columns: StoredColumns) -> ReportEntry:
+def _covers(
+    seq: int, covered: Sequence[int], columns: StoredColumns, made_by: JsonObject
+) -> ReportEntry:
     said = "It stands for nothing: the events that it covers are not there."
     if covered:
         tokens, plural = sum(columns.tokens[one - 1] for one in covered), "s" * (len(covered) > 1)
         named = f"{len(covered):,} event{plural}, {covered[0]} to {covered[-1]}"
         said = f"It stands for {named}, of {tokens:,} tokens."
+    if (usage := made_by.get("usage")) is not None:
+        spent = (f"{usage.get(f'{way}_tokens', 0):,} tokens {way}" for way in ("input", "output"))
+        said += f" {made_by['model']} wrote it, with {' and '.join(spent)}."
     return _entry(seq, "kept", "compaction.covers", said)
 
 

@@ -82,6 +82,18 @@ def test_check_tells_by_its_exit_code(stored: Run) -> None:
     assert "needed" in fine.out
 
 
+def test_compact_puts_a_summary_in_the_place_of_what_it_covers(stored: Run) -> None:
+    done = stored("compact", *WORK, *CLAUDE, "--keep", "10", "--json")
+    again = stored("explain", *WORK, *CLAUDE, "--json").json
+    lost = stored("compact", *WORK, *CLAUDE, "--keep", "500")
+
+    assert (done.code, done.json["is_own"]) == (0, True)
+    assert done.json["summary_tokens"] * 10 < done.json["covered_tokens"]
+    assert "## Open tasks" in done.json["event"]["parts"][0]["text"]
+    assert "compaction.covers" in [entry["rule"] for entry in again["entries"]]
+    assert (lost.code, "nothing that a summary may cover" in lost.err) == (2, True)
+
+
 def test_messages_are_fitted_in_their_own_shape(run: Run) -> None:
     text = "word " * 200
     messages = [{"role": "user", "content": f"{number} {text}"} for number in range(20)]

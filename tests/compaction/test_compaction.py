@@ -382,6 +382,7 @@ def test_of_all_ranges_those_are_taken_that_separate_no_call_from_its_result() -
 
 REFUSED: dict[str, tuple[str, Any, str]] = {
     "an empty summary": (" \n", STORED[:1], "summary must say something"),
+    "more than it covers": (SUMMARY * 40, STORED[:1], "summary must be shorter than the"),
     "no events": (SUMMARY, [], "in a row"),
     "events that are not stored": (SUMMARY, SCRIPT[:1], "must be stored events"),
     "a gap": (SUMMARY, [STORED[0], STORED[4]], r"in a row.*events\[:n\]"),

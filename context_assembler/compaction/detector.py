@@ -1,0 +1,355 @@
+"""Whether a session should be compacted, and the event by which a summary replaces what it covers."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from context_assembler.context import Ledger, LedgerRow
+from context_assembler.errors import InvalidParameterError, brief_repr
+from context_assembler.events import (
+    Covers,
+    Json,
+    SessionEvent,
+    Text,
+    ToolResult,
+    compact_json,
+    to_json,
+)
+from context_assembler.models import ModelLimits
+from context_assembler.options import CompactionSettings
+from context_assembler.truncation import History
+
+_MAX_CULPRITS: Final = 5
+_NEVER: Final = 1 << 62  # later than any event
+
+
+class HistoryFacts(NamedTuple):
+    """What a detector asks of the history that a payload is made from.
+
+    Attributes:
+        messages: Messages, notes not counted; a summary is one.
+        tool_calls: Calls that the model made.
+        compactable_tokens: What a summary could replace: all but the latest summary, pinned
+            messages, the last message of the user and the exchange in flight. In a long run of an
+            agent on one task that is the run's finished exchanges.
+        grown_tokens: What was added since the last compaction; `None`: there was none.
+        pinned_tokens: What pinned messages take.
+        last_turn_tokens: What the last message of the user and the exchange in flight take.
+    """
+
+    messages: int = 0
+    tool_calls: int = 0
+    compactable_tokens: int = 0
+    grown_tokens: int | None = None
+    pinned_tokens: int = 0
+    last_turn_tokens: int = 0
+
+
+class CompactionCheck(NamedTuple):
+    """Whether a session should be compacted.
+
+    Attributes:
+        reason: `token_limit`, `price_step`, `message_count`, `tool_count` or `explicit`; `None`: it
+            is not needed.
+        feasible: False if what no compaction can free is over the threshold.
+        floor_tokens: What no compaction can free: system prompt, tools, overhead, notes, pinned
+            messages and the last turn. If it is too much, `details["culprits"]` names who uses it.
+    """
+
+    needed: bool
+    reason: str | None
+    current_tokens: int
+    threshold: int
+    feasible: bool
+    floor_tokens: int
+    details: Mapping[str, Json]
+
+    def __repr__(self) -> str:
+        return brief_repr(self)
+
+
+def history_facts(
+    history: History, *, tool_calls: int = 0, seqs: Sequence[int] | None = None
+) -> HistoryFacts:
+    """Return the facts of a history as it is after the last compaction, before any cut.
+
+    They are read from sums: a history of any length takes the same time.
+
+    Args:
+        seqs: The sequence number of each line; 0: no event holds it yet.
+    """
+    tokens, starts = history.tokens, history.starts
+    if not starts:
+        return HistoryFacts()
+    summary = starts[history.summaries[-1]] if history.summaries else -1
+    fixed = {summary} - {-1}
+    pins = {line for line in history.pins if line not in fixed}
+    asked = {starts[number] for number in history.users[-1:]} - pins
+    last = starts[-1]
+    grown = None
+    if summary >= 0:
+        order = range(1, len(history) + 1) if seqs is None else seqs
+        # The first exchange that is newer than the summary; what has no event yet goes by the next.
+        first = bisect_right(
+            starts,
+            order[summary],
+            lo=history.summaries[-1] + 1,
+            key=lambda at: next(
+                filter(None, map(order.__getitem__, range(at, len(order)))), _NEVER
+            ),
+        )
+        grown = history.ends[-1] - history.ends[first]
+    pinned = sum(tokens[line] for line in pins)
+    asked_tokens = sum(tokens[line] for line in asked if line < last)
+    in_flight = history.size(history.count - 1) - sum(
+        tokens[line] for line in pins | fixed if line >= last
+    )
+    before = sum(tokens[line] for line in pins | fixed | asked if line < last)
+    return HistoryFacts(
+        messages=history.heads[-1] - history.notes,
+        tool_calls=tool_calls,
+        compactable_tokens=history.ends[-2] - before,
+        grown_tokens=grown,
+        pinned_tokens=pinned,
+        last_turn_tokens=asked_tokens + in_flight,
+    )
+
+
+class CompactionDetector:
+    """Advises when to compact; the same facts always give the same advice."""
+
+    def __init__(self, settings: CompactionSettings | None = None) -> None:
+        self.settings = settings or CompactionSettings()
+
+    def check(
+        self,
+        ledger: Ledger,
+        *,
+        history: HistoryFacts,
+        limits: ModelLimits | None = None,
+        is_explicit: bool = False,
+    ) -> CompactionCheck:
+        """Return the advice.
+
+        If what no compaction can free is over the threshold, the answer is not needed and not
+        feasible, with the culprits, the largest first. Otherwise a reason counts only if enough was
+        added since the last compaction and enough can be freed. `details["why"]` says the reason with
+        its figures, `details["declined"]` why a reason does not count.
+
+        Args:
+            ledger: With the whole history, before any cut.
+            limits: The model's row, for its price steps.
+            is_explicit: The caller asks for it; needed as long as there is anything to summarise.
+        """
+        settings, sums = self.settings, Counter[str]()
+        for row in ledger.rows:
+            sums[row.kind] += row.tokens
+        fixed = sums["system"] + sums["tools"] + sums["overhead"]
+        floor = fixed + sums["notes"] + history.pinned_tokens + history.last_turn_tokens
+        used = fixed + sums["notes"] + sums["history"]
+        current = used if ledger.counted_tokens is None else ledger.counted_tokens
+        reason, why, threshold = self._reason(
+            ledger,
+            history,
+            limits=limits,
+            current=current,
+            history_tokens=sums["history"],
+            floor=floor,
+        )
+        feasible = floor < threshold
+        declined = self._declined(sums["history"], history)
+        details: dict[str, Json] = {
+            "system_tokens": sums["system"],
+            "tools_tokens": sums["tools"],
+            "overhead_tokens": sums["overhead"],
+            "history_tokens": sums["history"],
+            "notes_tokens": sums["notes"],
+            "counted_tokens": used,
+            **history._asdict(),
+            "target_tokens": int(threshold * settings.target_share / settings.trigger_share),
+        }
+        if not feasible:
+            culprits = _culprits(ledger, history)
+            details["culprits"] = [row._asdict() for row in culprits[:_MAX_CULPRITS]]
+            declined = _infeasible(culprits, floor, threshold)
+        if is_explicit:
+            reason, why = "explicit", "it was asked for"
+            declined = None if history.compactable_tokens else "There is nothing to summarise."
+        if declined is not None and (reason is not None or not feasible):
+            details["declined"] = declined
+        needed = reason is not None and declined is None
+        if needed:
+            details["why"] = why
+        return CompactionCheck(
+            needed, reason if needed else None, current, threshold, feasible, floor, details
+        )
+
+    def _reason(
+        self,
+        ledger: Ledger,
+        history: HistoryFacts,
+        *,
+        limits: ModelLimits | None,
+        current: int,
+        history_tokens: int,
+        floor: int,
+    ) -> tuple[str | None, str, int]:
+        """Return the first reason there is, with its figures, and the token threshold that holds."""
+        settings, usable = self.settings, max(ledger.budget_tokens, 0)
+        threshold = int(settings.trigger_share * usable)
+        name, where = "token_limit", f" ([compaction] trigger_share = {settings.trigger_share:g})"
+        # The lowest step of the model's price that what must stay is not over already.
+        prices = limits.prices if limits is not None and settings.uses_price_steps else ()
+        steps = (price.above_input_tokens for price in prices)
+        step = min((one for one in steps if one > floor), default=threshold)
+        if step < threshold:
+            name, threshold = "price_step", step
+            where = ", above which the model's price is higher ([compaction] uses_price_steps)"
+        if current > threshold:
+            return name, f"{current:,} tokens, more than {threshold:,}{where}", threshold
+        if history_tokens <= settings.min_history_share * usable:
+            return None, "", threshold
+        for name, number, what, most, source in (
+            ("message_count", history.messages, "messages", settings.max_messages, "max_messages"),
+            (
+                "tool_count",
+                history.tool_calls,
+                "tool calls",
+                settings.max_tool_calls,
+                "max_tool_calls",
+            ),
+        ):
+            if number > most:
+                return (
+                    name,
+                    f"{number:,} {what}, more than {most:,} ([compaction] {source})",
+                    threshold,
+                )
+        return None, "", threshold
+
+    def _declined(self, history_tokens: int, history: HistoryFacts) -> str | None:
+        """Say why compaction would not be worth it; `None`: it would."""
+        settings, grown = self.settings, history.grown_tokens
+        if grown is not None and grown < settings.min_growth_tokens:
+            return (
+                f"Only {grown:,} tokens were added since the last compaction; "
+                f"min_growth_tokens is {settings.min_growth_tokens:,}."
+            )
+        if history.compactable_tokens <= settings.min_gain_share * history_tokens:
+            return (
+                f"A summary could replace {history.compactable_tokens:,} tokens at most, no more "
+                f"than min_gain_share ({settings.min_gain_share:g}) of the history."
+            )
+        return None
+
+
+_REMEDIES: Final = {
+    "system": "Shorten the instructions",
+    "tools": "Offer fewer tools",
+    "overhead": "Offer fewer tools",
+    "notes": "Send fewer notes, or recall less",
+    "pinned": "Pin fewer messages",
+    "last turn": "Shorten the last message or result ([truncation] max_result_tokens)",
+    "reserve": "Lower max_tokens or reserve_tokens",
+}
+
+
+def _culprits(ledger: Ledger, history: HistoryFacts) -> list[LedgerRow]:
+    """Return who uses what no compaction can free, and the window, the largest first."""
+    rows = [row for row in ledger.rows if row.kind != "history" and row.tokens]
+    reserve = min(ledger.reserve_tokens, ledger.window_tokens - ledger.budget_tokens)
+    rows += [
+        LedgerRow("history", "pinned", history.pinned_tokens),
+        LedgerRow("history", "last turn", history.last_turn_tokens),
+        LedgerRow("overhead", "reserve", reserve),
+    ]
+    return sorted((row for row in rows if row.tokens > 0), key=lambda row: -row.tokens)
+
+
+def _infeasible(culprits: Sequence[LedgerRow], floor: int, threshold: int) -> str:
+    """Say what is too large, by its kind, and what to do about the largest."""
+    sums = Counter[str]()
+    for row in culprits:
+        is_named = row.kind in ("history", "overhead") and row.name in _REMEDIES
+        sums[row.name if is_named else row.kind] += row.tokens
+    parts = [f"{name} {tokens:,}" for name, tokens in sums.most_common()]
+    return (
+        f"What must stay takes {floor:,} tokens, and the threshold is {threshold:,}: compaction "
+        f"cannot help ({', '.join(parts)}). {_REMEDIES[sums.most_common(1)[0][0]]}, or raise the "
+        "window."
+    )
+
+
+def compaction_event(
+    summary: str, covered: Sequence[SessionEvent], *, created_at: datetime | None = None
+) -> SessionEvent:
+    """Return the event by which a summary replaces stored events; they stay in the store.
+
+    Pinned events among them are not covered: they are sent as before.
+
+    Args:
+        summary: What the model reads in their place.
+        covered: Events of one session, oldest first and none left out between them. Leave out the
+            last turn, which the model is about to answer.
+
+    Raises:
+        InvalidParameterError: The summary is blank, or longer than what it covers; the events are none, not stored, or not in a row;
+            or they hold a call without its result, or a result without its call.
+    """
+    if not summary.strip():
+        rule, remedy = "must say something", "Ask for the summary again."
+        raise InvalidParameterError("summary", summary, rule=rule, remedy=remedy)
+    numbers = [event.seq for event in covered]
+    first = numbers[0] if numbers else 0
+    if first < 1 or numbers != list(range(first, first + len(numbers))):
+        raise InvalidParameterError(
+            "covered",
+            numbers[:8],
+            rule="must be stored events of one session in a row, oldest first",
+            remedy="Pass events[:n] of what the store's load() yields.",
+        )
+    _check_pairs(covered)
+    replaced = sum(len(compact_json(to_json(e))) for e in covered if not e.is_pinned)
+    if len(summary) > replaced:
+        rule = f"must be shorter than the {replaced:,} characters that it covers"
+        raise InvalidParameterError(
+            "summary", summary, rule=rule, remedy="Ask for a shorter summary, or cover more events."
+        )
+    excluded = tuple(event.id for event in covered if event.is_pinned)
+    return SessionEvent(
+        type="compaction",
+        parts=(Text(summary),),
+        covers=Covers(first_seq=first, last_seq=numbers[-1], excluded_ids=excluded),
+        created_at=created_at,
+        origin="model",
+    )
+
+
+def _check_pairs(covered: Sequence[SessionEvent]) -> None:
+    """Refuse a range that separates a call from its result: the model must see both or neither."""
+    calls = [(call.call_id, event.seq) for event in covered for call in event.tool_calls]
+    results = [
+        (part.call_id, event.seq)
+        for event in covered
+        for part in event.parts
+        if isinstance(part, ToolResult)
+    ]
+    called, answered = (Counter(call_id for call_id, _ in one) for one in (calls, results))
+    if unanswered := called - answered:
+        call_id, what = min(unanswered), "the result of every call"
+        at = max(seq for one, seq in calls if one == call_id)
+        remedy = f"End after its result, or before event {at}, which holds the call."
+    elif uncalled := answered - called:
+        call_id, what = min(uncalled), "the call of every result"
+        at = min(seq for one, seq in results if one == call_id)
+        remedy = f"Include its call, or begin after event {at}, which holds the result."
+    else:
+        return
+    raise InvalidParameterError(
+        "covered",
+        [covered[0].seq, covered[-1].seq],
+        rule=f"must hold {what} in it, but that of {call_id!r} is missing",
+        remedy=remedy,
+    )
