@@ -171,7 +171,7 @@ def lint(
     """Check a folder of instruction files.
 
     They are read as the assembler would read them. It shows each file's encoding, size, tokens and imports, what the caps cut, links, copies and
-    secrets, and instruction files that are not read.
+    secrets.
     Exit code: 14 if there is an error, or with --strict a warning.
 
     Args:
@@ -208,6 +208,4 @@ def _show_lint(found: Any) -> Iterator[RenderableType]:
             place = f"line {finding.line}: " if finding.line else ""
             yield f"  {finding.level} {place}{cli.one_line(finding.message, max_chars=300)}"
     yield ""
-    for file in found.unread:
-        yield f"  {file.level} {file.path} is not read: {file.reason}"
     yield f"{found.count('error')} errors, {found.count('warning')} warnings."

@@ -1,9 +1,8 @@
 """What a reviewer should know about instruction files before a model reads them."""
 
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from context_assembler.errors import TemplateError
 from context_assembler.events import Json, to_json
@@ -11,15 +10,6 @@ from context_assembler.prompt.files import BootstrapFile, BootstrapLoader, Mask,
 from context_assembler.texts import CountText
 
 Level: TypeAlias = Literal["error", "warning", "note"]
-
-# What clients call their instruction files, in lower case; and one agent's own.
-_KNOWN: Final = frozenset(
-    "agent.md agents.md claude.md claude.local.md gemini.md soul.md context.md "
-    "copilot-instructions.md .cursorrules .windsurfrules".split()
-)
-_OWN: Final = re.compile(r"(AGENT|SOUL|CONTEXT)\.[^.]+\.md")
-_SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__"})
-_MAX_FOLDERS: Final = 2_000
 
 
 class Finding(NamedTuple):
@@ -40,29 +30,18 @@ class LintedFile(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-class UnreadFile(NamedTuple):
-    """An instruction file that the loader does not read, and why."""
-
-    path: str
-    level: Level
-    reason: str
-
-
 class Lint(NamedTuple):
     """What was found out about a folder.
 
     Attributes:
         files: What is read, in the order of the prompt.
-        unread: Instruction files in and below the folder that are not read.
     """
 
     files: tuple[LintedFile, ...]
-    unread: tuple[UnreadFile, ...]
 
     def count(self, level: Level) -> int:
         """Return the number of findings of a level."""
-        found = (one.level for file in self.files for one in file.findings)
-        return [*found, *(file.level for file in self.unread)].count(level)
+        return [one.level for file in self.files for one in file.findings].count(level)
 
     def to_json(self) -> Json:
         """Return the findings as JSON."""
@@ -74,8 +53,7 @@ class Lint(NamedTuple):
             for one in self.files
         ]
         counts = {"errors": self.count("error"), "warnings": self.count("warning")}
-        unread = [file._asdict() for file in self.unread]
-        return {"files": files, "unread": unread, **counts}
+        return {"files": files, **counts}
 
 
 def lint_files(
@@ -104,9 +82,7 @@ def lint_files(
         found += _secrets(file, mask) if mask is not None and file.state == "ok" else ()
         tokens = count_text(file.text), count_text(shown.text)
         files.append(LintedFile(file, *tokens, tuple(found)))
-    read = {path for file, _ in pairs for path in (file.real_path, *file.imports)}
-    names = {name for own in loader.names(agent_id).values() for name in own}
-    return Lint(tuple(files), tuple(_unread(os.path.abspath(loader.folder), read, names)))
+    return Lint(tuple(files))
 
 
 def _findings(
@@ -140,22 +116,3 @@ def _secrets(file: BootstrapFile, mask: Mask) -> Iterator[Finding]:
         for number, line in enumerate(text.split("\n"), 1):
             for secret in mask(line)[1]:
                 yield Finding("error", "text.secret", f"{where}a secret ({secret})", number)
-
-
-def _unread(folder: str, read: Collection[str], names: Collection[str]) -> Iterator[UnreadFile]:
-    for number, (parent, folders, files) in enumerate(os.walk(folder)):
-        folders[:] = sorted({*folders} - _SKIPPED) if number < _MAX_FOLDERS else []
-        for name in sorted(files):
-            path, is_own = os.path.join(parent, name), _OWN.fullmatch(name)
-            if not (is_own or name.lower() in _KNOWN) or os.path.realpath(path) in read:
-                continue
-            if parent != folder:
-                reason = "it is in a folder below; only the folder itself is read"
-                yield UnreadFile(path, "note", reason)
-            elif name in names:
-                yield UnreadFile(path, "warning", "another file is read in its place")
-            elif is_own:
-                yield UnreadFile(path, "note", "it is another agent's own")
-            else:
-                reason = f"its name is none of {', '.join(sorted(names))}"
-                yield UnreadFile(path, "warning", reason)

@@ -69,20 +69,6 @@ def test_a_required_file_that_is_missing_is_a_warning(tmp_path: Path) -> None:
     assert empty.count("warning") == 1
 
 
-def test_instruction_files_that_are_not_read_are_named(tmp_path: Path) -> None:
-    for name in ("AGENT.md", "CLAUDE.md", "GEMINI.md", "AGENT.bot.md", "below/AGENTS.md"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(name, encoding="utf-8")
-
-    unread = {Path(one.path).name: (one.level, one.reason) for one in lint(tmp_path).unread}
-
-    assert unread["CLAUDE.md"] == ("warning", "another file is read in its place")
-    assert "its name is none of" in unread["GEMINI.md"][1]
-    assert unread["AGENT.bot.md"] == ("note", "it is another agent's own")
-    assert unread["AGENTS.md"][0] == "note"
-
-
 def test_the_findings_are_json(tmp_path: Path) -> None:
     (tmp_path / "AGENT.md").write_text("sk-1", encoding="utf-8")
 
