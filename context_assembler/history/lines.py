@@ -33,21 +33,9 @@ from context_assembler.events import (
     link_of,
     mark_of,
 )
+from context_assembler.history import repair
 from context_assembler.history.notes import Clock, is_known
-from context_assembler.history.repair import (
-    CONTINUE,
-    OPENING,
-    Parts,
-    is_refusal,
-    is_signed_by,
-    missing_result,
-    pair_server_calls,
-    parts_of_refusal,
-    repaired_parts,
-    same_parts,
-    server_id,
-    settle_call,
-)
+from context_assembler.history.repair import Parts
 from context_assembler.ports import TOOLS_NOTE, StoredColumns, Turn
 from context_assembler.providers.wire import text_part
 from context_assembler.report import Decision, ReportEntry
@@ -404,7 +392,7 @@ class Timeline:
         """Put a minimal turn of the user before a history that begins with the assistant."""
         self.has_opened = True
         if self._number(place) in (ASSISTANT, TOOL_CALL):
-            before, parts = self._cut_off(0), [text_part(OPENING)]
+            before, parts = self._cut_off(0), [text_part(repair.OPENING)]
             tokens = self._scaled(0, self.rules.measure(USER, {"parts": parts}))
             for line in (Line(SYNTHETIC, tokens, parts=parts), *before):
                 self._put(line)
@@ -479,7 +467,7 @@ class Timeline:
             parts, keeps_thoughts = self.rules.form(seq, kind, parts), self.rules.keeps_thoughts
             is_thought = any(p["type"] == "thinking" for p in parts) and keeps_thoughts(body)
             is_misplaced = kind & KIND_MASK == TOOL_RESULT and self._number(place) != TOOL_RESULT
-            if same_parts(parts, body["parts"]) and not is_thought and not is_misplaced:
+            if repair.same_parts(parts, body["parts"]) and not is_thought and not is_misplaced:
                 return Line(kind, self._tokens[place], seq)
         tokens = self.rules.measure(kind, {**body, "parts": parts})
         return Line(kind, self._scaled(seq, tokens), seq, parts)
@@ -495,12 +483,14 @@ class Timeline:
         parts: Parts = body["parts"]
         is_refused = self._is_refused(at)
         if is_refused:
-            answers = [part for part in parts if server_id(part) in self._awaited]
-            parts = [*answers, *parts_of_refusal(body, log, policy=rules.on_refusal)]
+            answers = [part for part in parts if repair.server_id(part) in self._awaited]
+            parts = [*answers, *repair.parts_of_refusal(body, log, policy=rules.on_refusal)]
         if parts or not is_refused:
             objection = rules.objection(seq) if kind & SIGNED else None
             number, keeps = self._number(at), rules.keeps_thoughts(body)
-            parts = repaired_parts(number, parts, log, objection=objection, keeps_thoughts=keeps)
+            parts = repair.repaired_parts(
+                number, parts, log, objection=objection, keeps_thoughts=keeps
+            )
         results = [part for part in parts if part["type"] == "tool_result"]
         if results and self._number(at) != TOOL_RESULT:
             parts = [part for part in parts if part["type"] != "tool_result"]
@@ -562,7 +552,7 @@ class Timeline:
         kind, after = self._kinds[at], at + 1
         if kind & HAS_CALLS and after < len(self._letters) and self._number(after) == TOOL_RESULT:
             return False
-        return bool(kind & UNUSUAL) and is_refusal(kind, self.rules.body(self._seqs[at]))
+        return bool(kind & UNUSUAL) and repair.is_refusal(kind, self.rules.body(self._seqs[at]))
 
     def _drop_question(self) -> None:
         """Take off the user's last messages, and the notes to them."""
@@ -603,7 +593,7 @@ class Timeline:
         whether the next event decides.
         """
         said = [part for _, parts in members for part in parts]
-        if not any(map(server_id, said)):
+        if not any(map(repair.server_id, said)):
             return False
         asked, answered, odd = self._paired(said, self._awaited)
         unanswered = {name: part for name, part in asked.items() if name not in answered}
@@ -617,7 +607,7 @@ class Timeline:
         self._pending |= pending
         self._awaited = self._awaited - answered | later | pending
         lost = unanswered.keys() - later - pending
-        self.is_late |= bool(lost.union(map(server_id, odd)) & self._given_up)
+        self.is_late |= bool(lost.union(map(repair.server_id, odd)) & self._given_up)
         self._unanswered |= lost
         odd += map(unanswered.__getitem__, lost)
         for at, (place, parts) in enumerate(members):
@@ -666,8 +656,8 @@ class Timeline:
     def _paired(
         self, parts: Parts, awaited: set[str]
     ) -> tuple[dict[str, JsonObject], set[str], list[JsonObject]]:
-        flawed = {server_id(part) for part in parts if self._is_flawed(part)}
-        return pair_server_calls(parts, awaited - flawed, done=self._served)
+        flawed = {repair.server_id(part) for part in parts if self._is_flawed(part)}
+        return repair.pair_server_calls(parts, awaited - flawed, done=self._served)
 
     def _is_flawed(self, part: JsonObject) -> bool:
         """Whether the provider that is asked would refuse this block of its own."""
@@ -699,8 +689,8 @@ class Timeline:
             if answer is None:
                 said = f"The call {name!r} ({call['name']}) has no result"
                 log("repaired", "missing_result", f"{said}; an error stands in for it.")
-                answer = -1, missing_result(call)
-            settled.append(settle_call(call, log))
+                answer = -1, repair.missing_result(call)
+            settled.append(repair.settle_call(call, log))
             result = answer[1]
             line = self._result_line(answer[0], result)
             if self.rules.quotes is not None and len(calls) > 1:
@@ -765,7 +755,7 @@ class Timeline:
         backwards = range(len(self.kinds) - 1, -1, -1)
         last = next((line for line in backwards if not self._is_aside(line)), None)
         if last is not None and self._is_reply(last) and not self._goes_on(last):
-            self.put_note("continue", "assembler", [text_part(CONTINUE)])
+            self.put_note("continue", "assembler", [text_part(repair.CONTINUE)])
             self.log.append(_entry(self.seqs[last], "repaired", "repair.prefill", _ENDED))
 
     def reopen(self) -> None:
@@ -835,7 +825,9 @@ class Timeline:
         is_sealed, at = False, last
         while at >= 0 and (self._is_reply(at) or self._is_aside(at)):
             parts = self.parts_at(at) if self._is_reply(at) else ()
-            is_sealed |= is_signed_by(parts, self.rules.provider) or any(map(server_id, parts))
+            is_sealed |= repair.is_signed_by(parts, self.rules.provider) or any(
+                map(repair.server_id, parts)
+            )
             at -= 1
         return self.rules.accepts_prefill and not is_sealed
 
@@ -1063,7 +1055,7 @@ def _paired(turn: Turn, calls: Sequence[str]) -> Turn:
         left, paired = [*turn["parts"]], list[JsonObject]()
         for name in calls:
             own = next((at for at, part in enumerate(left) if part["call_id"] == name), None)
-            missing = missing_result({"call_id": name, "name": ""})
+            missing = repair.missing_result({"call_id": name, "name": ""})
             paired.append(missing if own is None else left.pop(own))
         turn["parts"] = paired
     return turn

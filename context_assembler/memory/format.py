@@ -14,14 +14,10 @@ from functools import cache, partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from context_assembler.history.notes import RECALLED
+from context_assembler.memory import records
 from context_assembler.memory.alike import Taken
 from context_assembler.memory.kinds import KINDS, MemoryKind, is_texts, plain
-from context_assembler.memory.records import (
-    USUAL_IMPORTANCE,
-    MemoryRecord,
-    reference_of,
-    refuse,
-)
+from context_assembler.memory.records import MemoryRecord
 from context_assembler.memory.score import (
     UNASKED,
     Candidate,
@@ -442,7 +438,7 @@ class Packing:
         def fits(shorter: str) -> bool:
             return self._tokens_of(record, shorter) <= most
 
-        text = cut_text(text, fits=fits, reference=reference_of(record))
+        text = cut_text(text, fits=fits, reference=records.reference_of(record))
         return text, self._tokens_of(record, text) if text else 0
 
     def _tokens_of(self, record: MemoryRecord, text: str) -> int:
@@ -468,7 +464,7 @@ class Packing:
             is_relative = self._settings.times == "relative"
             seconds = (self._recall.now - made).total_seconds()
             when = _relative_time(seconds) if is_relative else _date_of(made)
-        if spec.shows_importance and record.importance != USUAL_IMPORTANCE:
+        if spec.shows_importance and record.importance != records.USUAL_IMPORTANCE:
             when = f"{when}, importance {record.importance:.2g}".removeprefix(", ")
         metadata = record.metadata or spec.metadata()
         entry: str = metadata.entry(self._harmless[text], record.author, when)
@@ -678,7 +674,7 @@ def check_count(name: str, given: int, *, most: int | None = None) -> None:
     """
     if given < 1 or (most is not None and given > most):
         rule = "must be at least 1" + (f" and at most {most}" if most else "")
-        refuse(name, given, rule, "Pass a number such as 20.")
+        records.refuse(name, given, rule, "Pass a number such as 20.")
 
 
 async def think(work: Callable[[], T], records: Iterable[MemoryRecord]) -> T:

@@ -16,22 +16,9 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from context_assembler.errors import AssemblyError, ConfigurationError, MemoryFormatError
 from context_assembler.events import Json, JsonObject, is_list, is_object, load_json
+from context_assembler.memory import notes, records
 from context_assembler.memory.kinds import MemoryKind, field_types
-from context_assembler.memory.notes import (
-    FRONT,
-    FRONT_FIELD,
-    MARKDOWN,
-    find_markdown,
-    is_refused,
-    read_markdown,
-    read_sections,
-)
-from context_assembler.memory.records import (
-    OWN_FIELDS,
-    MemoryRecord,
-    decode_memory,
-    utc_at,
-)
+from context_assembler.memory.records import MemoryRecord
 from context_assembler.memory.stack import unusable_file
 from context_assembler.texts import clean_text, read_file
 
@@ -117,12 +104,12 @@ def _time(value: Any) -> str | None:
     if isinstance(value, str):
         moment = datetime.fromisoformat(value)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
-    return value and utc_at(value / 1_000 if value > _MILLISECONDS else value).isoformat()
+    return value and records.utc_at(value / 1_000 if value > _MILLISECONDS else value).isoformat()
 
 
 def _read(row: JsonObject, form: _Form, whose: str) -> MemoryRecord:
     if not form.told:
-        return decode_memory({"namespace": whose, **row})
+        return records.decode_memory({"namespace": whose, **row})
 
     def first(names: str) -> Any:
         return next((row[name] for name in names.split() if row.get(name)), None)
@@ -158,7 +145,9 @@ def _read(row: JsonObject, form: _Form, whose: str) -> MemoryRecord:
         "metadata": {key: one for key, one in metadata.items() if one and key in known},
     }
     rest = {key: one for key, one in row.items() if key not in _USED and one not in (None, {}, [])}
-    return decode_memory(made_of | ({"mem0": rest} if form.kind == "memories" and rest else {}))
+    return records.decode_memory(
+        made_of | ({"mem0": rest} if form.kind == "memories" and rest else {})
+    )
 
 
 # ---- rows ----
@@ -191,18 +180,18 @@ def _rows_of(content: bytes, name: str) -> Iterator[_Row]:
 def _pages(path: Path) -> Iterator[_Row]:
     """Yield the sections of the Markdown files below a folder, or of one of them."""
     inside = str(path.resolve()) if path.is_dir() else ""
-    found = find_markdown(inside) if inside else [(path.name, "", None)]
+    found = notes.find_markdown(inside) if inside else [(path.name, "", None)]
     for name, objection, _ in sorted(found, key=lambda one: Path(one[0]).parts):
         file = Path(inside, name) if inside else path
         text, odd = "", [objection]
         try:
             if not objection:
-                text, odd, _ = read_markdown(file, inside=inside)
+                text, odd, _ = notes.read_markdown(file, inside=inside)
         except OSError as error:
             if not inside:
                 raise
             odd = [f"it cannot be read ({error.strerror or error})"]
-        if any(map(is_refused, odd)):
+        if any(map(notes.is_refused, odd)):
             yield _Row("markdown", name, None, ValueError("; ".join(odd)))
         if odd:
             continue
@@ -220,12 +209,14 @@ def _sections(text: str) -> Iterator[tuple[int, str, str, str | None]]:
     A file with front matter is one memory.
     """
     # Read by lines: descriptions hold colons that YAML does not take.
-    found = FRONT.match(text)
-    if found and (front := {key: one.strip("'\"") for key, one in FRONT_FIELD.findall(found[1])}):
+    found = notes.FRONT.match(text)
+    if found and (
+        front := {key: one.strip("'\"") for key, one in notes.FRONT_FIELD.findall(found[1])}
+    ):
         about = (front.get("name"), front.get("description"), text[found.end() :].strip())
         yield 1, "", "\n\n".join(filter(None, about)), front.get("type")
         return
-    for one in read_sections(text):
+    for one in notes.read_sections(text):
         if one.text.strip():
             yield one.line, one.title, f"{one.title}\n{one.text}".strip(), None
 
@@ -253,7 +244,7 @@ def load_memories(
     """
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
-        is_markdown = path.is_dir() or path.suffix.lower() in MARKDOWN
+        is_markdown = path.is_dir() or path.suffix.lower() in notes.MARKDOWN
         try:
             rows = [*(_pages(path) if is_markdown else _rows_of(read_file(path)[0], path.name))]
         except OSError as error:
@@ -328,7 +319,7 @@ def _lacks(row: _Row, forms: Mapping[str, _Form]) -> str:
     form, held = forms.get(row.section), row.value
     if form is None:
         return f"no row of {row.section!r} is known"
-    if not form.told and "version" not in held and (others := held.keys() - OWN_FIELDS):
+    if not form.told and "version" not in held and (others := held.keys() - records.OWN_FIELDS):
         return f"it lacks version, and has {', '.join(sorted(others))}"
     wanted = ((n, list if n == "observations" else str | int | float) for n in form.needs.split())
     lacks = [name for name, kind in wanted if not isinstance(held.get(name), kind)]

@@ -16,14 +16,9 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError
+from context_assembler.memory import records
 from context_assembler.memory.kinds import ChunkMetadata
-from context_assembler.memory.records import (
-    NO_FILTERS,
-    MemoryFilters,
-    MemoryHit,
-    MemoryRecord,
-    Vector,
-)
+from context_assembler.memory.records import MemoryRecord
 from context_assembler.memory.stores import MemoryStore, open_memory
 from context_assembler.texts import decode_text, read_file
 
@@ -184,9 +179,9 @@ class NotesFolder:
         query: str,
         *,
         limit: int = 20,
-        filters: MemoryFilters = NO_FILTERS,
-        vector: Vector | None = None,
-    ) -> list[MemoryHit]:
+        filters: records.MemoryFilters = records.NO_FILTERS,
+        vector: records.Vector | None = None,
+    ) -> list[records.MemoryHit]:
         """Return at most `limit` sections that fit, best first, as the files are at this moment.
 
         Raises:

@@ -17,14 +17,8 @@ from uuid import UUID, uuid5
 
 from context_assembler.errors import MemoryUnavailableError
 from context_assembler.events import load_json
+from context_assembler.memory import records
 from context_assembler.memory.kinds import KINDS, TYPE_FIELDS, MemoryKind
-from context_assembler.memory.records import (
-    NO_FILTERS,
-    MemoryFilters,
-    MemoryStats,
-    Vector,
-    load_package,
-)
 from context_assembler.memory.stores import AGAIN, Row, Scores, entry_of, to_moment, to_stamp
 from context_assembler.memory.words import query_stems, record_stems
 
@@ -66,8 +60,8 @@ class QdrantTable:
     @contextmanager
     def reading(self) -> Generator[None]:
         """Let nobody else of this process look meanwhile, and say what went wrong."""
-        qdrant = load_package("qdrant_client", "Keeping memories in Qdrant", "qdrant")
-        known = load_package("qdrant_client.http.exceptions", "")
+        qdrant = records.load_package("qdrant_client", "Keeping memories in Qdrant", "qdrant")
+        known = records.load_package("qdrant_client.http.exceptions", "")
         with self._lock:
             try:
                 if self._client is None:
@@ -105,7 +99,7 @@ class QdrantTable:
 
     def rows(self, column: str, values: Sequence[Any]) -> list[Row]:
         """Return the rows with one of the values in that column."""
-        return self._scroll(_filter(NO_FILTERS, {column: values}, {})) if values else []
+        return self._scroll(_filter(records.NO_FILTERS, {column: values}, {})) if values else []
 
     def next_key(self) -> int:
         """Return a key that was never used."""
@@ -149,7 +143,7 @@ class QdrantTable:
             payload = {"access_count": count, "last_access_at": used}
             self._client.set_payload(self._name, payload, [_point_id(row)], wait=True)
 
-    def by_words(self, query: str, filters: MemoryFilters, limit: int) -> Scores:
+    def by_words(self, query: str, filters: records.MemoryFilters, limit: int) -> Scores:
         """Return keys and scores above 0 of the rows that fit by words, best first."""
         from qdrant_client.models import SparseVector
 
@@ -157,14 +151,16 @@ class QdrantTable:
         sparse = SparseVector(indices=indices, values=[1.0] * len(indices))
         return self._query(sparse, _SPARSE, filters, limit) if indices else []
 
-    def by_vector(self, vector: Vector, filters: MemoryFilters, limit: int) -> list[int]:
+    def by_vector(
+        self, vector: records.Vector, filters: records.MemoryFilters, limit: int
+    ) -> list[int]:
         """Return the keys of the rows whose vectors lie nearest, best first."""
         numbers = [*map(float, memoryview(vector.codes).cast("b"))]
         return [key for key, _ in self._query(numbers, _DENSE, filters, limit)]
 
     def listed(
         self,
-        filters: MemoryFilters,
+        filters: records.MemoryFilters,
         order: str | None = None,
         limit: int | None = None,
         after: int = 0,
@@ -197,26 +193,26 @@ class QdrantTable:
     def state(self) -> None:
         """The engine does not say whether something was written."""
 
-    def kinds(self, filters: MemoryFilters) -> frozenset[MemoryKind]:
+    def kinds(self, filters: records.MemoryFilters) -> frozenset[MemoryKind]:
         """Return the kinds of which there may be rows."""
         return frozenset(filters.kinds or KINDS)  # to find out takes as long as to search
 
-    def stats(self) -> MemoryStats:
+    def stats(self) -> records.MemoryStats:
         """Return what the collection holds."""
-        rows = self.listed(NO_FILTERS, "oldest", None)
+        rows = self.listed(records.NO_FILTERS, "oldest", None)
         by_kind, by_namespace = Counter(r.kind for r in rows), Counter(r.namespace for r in rows)
         placed = [row.codes for row in rows if row.codes]
         size = sum(len(row.text.encode()) for row in rows) + 5 * sum(map(len, placed))
         oldest, newest = (to_moment(rows[at].created_at) if rows else None for at in (0, -1))
         model, dimension = self.model() or (None, None)
         told = (len(placed), model, dimension, oldest, newest, size)
-        return MemoryStats(len(rows), by_kind, by_namespace, *told)
+        return records.MemoryStats(len(rows), by_kind, by_namespace, *told)
 
     def drop_vectors(self) -> None:
         """Forget all vectors, and of which model they were."""
         with self.writing():
             if self.model() is not None:
-                rows = self.listed(NO_FILTERS)
+                rows = self.listed(records.NO_FILTERS)
                 self._client.delete_vector_name(self._name, _DENSE)
                 self._client.update_collection(self._name, metadata={"model": None})
                 self.put([row._replace(codes=None) for row in rows], {})
@@ -274,7 +270,7 @@ class QdrantTable:
         self._is_current = True
         return models
 
-    def _query(self, by: Any, using: str, filters: MemoryFilters, limit: int) -> Scores:
+    def _query(self, by: Any, using: str, filters: records.MemoryFilters, limit: int) -> Scores:
         if self._collection() is None:
             return []
         given = {"query": by, "using": using, "query_filter": _filter(filters, {}, {})}
@@ -302,7 +298,9 @@ def _row_of(payload: dict[str, Any]) -> Row:
     return Row._make(known.get(name) for name in Row._fields)
 
 
-def _filter(filters: MemoryFilters, more: Mapping[str, Any], over: Mapping[str, int]) -> Any:
+def _filter(
+    filters: records.MemoryFilters, more: Mapping[str, Any], over: Mapping[str, int]
+) -> Any:
     """Return the filters as Qdrant has them, with columns that hold one of, or more than, values."""
     from qdrant_client import models
 

@@ -7,13 +7,7 @@ from datetime import UTC, datetime
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from context_assembler.errors import (
-    AssemblyError,
-    ConfigurationError,
-    InvalidToolError,
-    brief,
-    with_article,
-)
+from context_assembler import errors
 from context_assembler.events import Json, JsonObject, is_list, is_object
 from context_assembler.ports import Skill, ToolSource, ToolSpec
 
@@ -26,7 +20,7 @@ class ReadTools(NamedTuple):
     """The tools that could be read, those that could not, and what is missing of the former."""
 
     specs: Sequence[ToolSpec] = ()
-    problems: Sequence[InvalidToolError] = ()
+    problems: Sequence[errors.InvalidToolError] = ()
     notes: Sequence[str] = ()
 
 
@@ -50,7 +44,7 @@ class ListedTools:
 
     def __init__(self, entries: Iterable[Any], name: str = "listed", kind: str = "listed") -> None:
         self.name, self.kind = name, kind
-        self.problems: Sequence[InvalidToolError] = ()
+        self.problems: Sequence[errors.InvalidToolError] = ()
         self.notes: Sequence[str] = ()
         self.entries, self.binders = tuple(entries), dict[int, Any]()
         self._specs: Sequence[ToolSpec] | None = None
@@ -81,7 +75,7 @@ class ExecutorTools:
     def __init__(self, executor: Any, *, name: str | None = None) -> None:
         own = getattr(executor, "name", None)
         self.name = name or (own if isinstance(own, str) else "") or "executor"
-        self.problems: Sequence[InvalidToolError] = ()
+        self.problems: Sequence[errors.InvalidToolError] = ()
         self.notes: Sequence[str] = ()
         self._act: Callable[[], Any] = executor.list_tools
         self._waits = iscoroutinefunction(self._act)
@@ -139,7 +133,9 @@ def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSo
                 continue
             if not starts_servers:
                 remedy = "Name them in ContextAssembler(tools=…), or pass McpTools objects."
-                raise ConfigurationError("One call's tools start no MCP servers.", remedy=remedy)
+                raise errors.ConfigurationError(
+                    "One call's tools start no MCP servers.", remedy=remedy
+                )
             from context_assembler.tools.mcp import McpTools
 
             servers += McpTools.from_config(entry)
@@ -151,14 +147,14 @@ def open_tool_sources(given: Any, *, starts_servers: bool = True) -> list[ToolSo
         elif callable(getattr(entry, "model_dump", None)):
             specs.append(entry)
         else:
-            kind = with_article(type(entry).__name__, begins_sentence=True)
-            problem = f"{kind} is not a source of tools: {brief(entry)}."
+            kind = errors.with_article(type(entry).__name__, begins_sentence=True)
+            problem = f"{kind} is not a source of tools: {errors.brief(entry)}."
             remedy = "Pass functions, tool specs, an object with list_tools(), or a list of these."
-            raise ConfigurationError(problem, remedy=remedy)
+            raise errors.ConfigurationError(problem, remedy=remedy)
     names = [server.name for server in servers]
     if twice := [name for name in names if names.count(name) > 1]:
         remedy = "Give each a name of its own: it tells their tools apart."
-        raise ConfigurationError(f"Two MCP servers are called {twice[0]!r}.", remedy=remedy)
+        raise errors.ConfigurationError(f"Two MCP servers are called {twice[0]!r}.", remedy=remedy)
     first = [ListedTools(functions, "functions", "functions")] if functions else []
     return [*first, *executors, *servers, *([ListedTools(specs)] if specs else [])]
 
@@ -237,7 +233,7 @@ class LastAnswers(Generic[Answer]):
     def _last(self, key: Hashable, error: BaseException | None) -> tuple[Answer | None, str]:
         happened = f"did not answer within {self._timeout_seconds:g} s."
         if error is not None:
-            said = str(error) if isinstance(error, AssemblyError) else tell_problem(error)
+            said = str(error) if isinstance(error, errors.AssemblyError) else tell_problem(error)
             happened = f"failed: {said.removesuffix('.')}."
         if key not in self._kept:
             return None, happened
@@ -253,16 +249,16 @@ class LastAnswers(Generic[Answer]):
 def read_tools(entries: Iterable[Any]) -> ReadTools:
     """Read every entry: a `ToolSpec`, a literal spec, a function, or an SDK's tool object."""
     specs: list[ToolSpec] = []
-    problems: dict[str, InvalidToolError] = {}  # one for all that have the same to say
+    problems: dict[str, errors.InvalidToolError] = {}  # one for all that have the same to say
     notes: dict[str, None] = {}
     for entry in entries:
         try:
             specs += _read_entry(entry, notes)
-        except InvalidToolError as error:
+        except errors.InvalidToolError as error:
             problems.setdefault(str(error), error)
         except Exception as error:  # what an entry does when it is looked at is its own
             reason = f"it cannot be read: {tell_problem(error)}"
-            problem = InvalidToolError(name_of(entry), reason=reason)
+            problem = errors.InvalidToolError(name_of(entry), reason=reason)
             problems.setdefault(str(problem), problem)
     return ReadTools(tuple(specs), tuple(problems.values()), tuple(notes))
 
@@ -275,8 +271,8 @@ def _read_entry(entry: Any, notes: dict[str, None]) -> list[ToolSpec]:
     if hasattr(entry, "model_dump") and not isinstance(entry, type):
         return read_shape(entry.model_dump(mode="json", by_alias=True, exclude_none=True), notes)
     if not callable(entry):
-        reason = f"{with_article(type(entry).__name__)} is neither a spec nor a function"
-        raise InvalidToolError(name_of(entry), reason=reason)
+        reason = f"{errors.with_article(type(entry).__name__)} is neither a spec nor a function"
+        raise errors.InvalidToolError(name_of(entry), reason=reason)
     from context_assembler.tools.functions import spec_from_function
 
     spec = spec_from_function(entry)
@@ -339,15 +335,15 @@ def read_shape(spec: JsonObject, notes: dict[str, None]) -> list[ToolSpec]:
     if kind not in ("", "function"):
         return [_native("openai_responses", spec, spec)]
     reason = "it has none of the known shapes (OpenAI, Anthropic, MCP, Gemini, Bedrock)"
-    raise InvalidToolError(str(name or "(unnamed)"), reason=reason)
+    raise errors.InvalidToolError(str(name or "(unnamed)"), reason=reason)
 
 
 def _function(spec: JsonObject, schema: Json, notes: dict[str, None]) -> ToolSpec:
     name, description = spec.get("name"), spec.get("description")
     if not isinstance(name, str) or not name.strip():
-        raise InvalidToolError("(unnamed)", reason="its name is missing or empty")
+        raise errors.InvalidToolError("(unnamed)", reason="its name is missing or empty")
     if schema is not None and not is_object(schema):
-        raise InvalidToolError(name, reason="its schema is not an object")
+        raise errors.InvalidToolError(name, reason="its schema is not an object")
     for key in spec:
         if key not in _SILENT:
             notes[f"Tool {name!r}: {key!r} is not carried over."] = None

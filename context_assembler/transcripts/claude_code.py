@@ -14,16 +14,8 @@ from typing import Final
 
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
 from context_assembler.history.repair import settle_call
-from context_assembler.providers import anthropic
+from context_assembler.providers import anthropic, wire
 from context_assembler.providers.gemini import snake_key
-from context_assembler.providers.wire import (
-    Note,
-    as_list,
-    as_object,
-    as_text,
-    objects_in,
-    text_part,
-)
 from context_assembler.transcripts.pieces import Builder, program
 from context_assembler.transcripts.source import Issues, Reading, Row, walk_back
 from context_assembler.transcripts.writing import dump_json_text, wire_for
@@ -64,15 +56,15 @@ class _Row(Row):
 
     @property
     def attachment(self) -> JsonObject:
-        return as_object(self.fields.get("attachment"))
+        return wire.as_object(self.fields.get("attachment"))
 
     @property
     def uuid(self) -> str:
-        return as_text(self.fields.get("uuid"))
+        return wire.as_text(self.fields.get("uuid"))
 
     @property
     def message(self) -> JsonObject:
-        return as_object(self.fields.get("message"))
+        return wire.as_object(self.fields.get("message"))
 
     @property
     def is_said(self) -> bool:
@@ -82,12 +74,14 @@ class _Row(Row):
     @property
     def reply_id(self) -> str:
         """The id that the rows of one reply share."""
-        return as_text(self.message.get("id")) if self.fields.get("type") == "assistant" else ""
+        return (
+            wire.as_text(self.message.get("id")) if self.fields.get("type") == "assistant" else ""
+        )
 
     def ids_in(self, block_type: str, field: str) -> set[str]:
         """Return the ids that blocks of one type carry in a field."""
-        blocks = objects_in(self.message.get("content"))
-        found = (as_text(one.get(field)) for one in blocks if one.get("type") == block_type)
+        blocks = wire.objects_in(self.message.get("content"))
+        found = (wire.as_text(one.get(field)) for one in blocks if one.get("type") == block_type)
         return set(filter(None, found))
 
 
@@ -146,12 +140,12 @@ def _active(rows: list[_Row], reading: Reading) -> Iterator[_Row]:
         if answers and answers <= calls and not answers & answered:
             answered |= answers
             chain.add(row.uuid)
-        elif row.fields.get("isMeta") and as_text(row.fields.get("sourceToolUseID")) in calls:
+        elif row.fields.get("isMeta") and wire.as_text(row.fields.get("sourceToolUseID")) in calls:
             chain.add(row.uuid)
     known = {"", *(row.uuid for row in rows)}
     for row in rows:
-        hangs = not row.is_said and as_text(row.fields.get("parentUuid")) in chain
-        if row.kind == "summary" and as_text(row.fields.get("leafUuid")) not in known:
+        hangs = not row.is_said and wire.as_text(row.fields.get("parentUuid")) in chain
+        if row.kind == "summary" and wire.as_text(row.fields.get("leafUuid")) not in known:
             # A new file of Claude Code begins with titles of the project's earlier sessions.
             reading.leave(row, "titles of other sessions", "end in rows of other files; left out")
         elif not row.uuid or row.uuid in chain or hangs:
@@ -209,7 +203,7 @@ def _add_rows(builder: Builder, rows: Iterable[_Row]) -> None:
         elif row.is_said and row.fields.get("isCompactSummary"):
             about["id"] = boundary.uuid if boundary and events else row.uuid
             ids = _kept_ids(boundary, places, reading)
-            summary = text_part(_plain(row.message.get("content")))
+            summary = wire.text_part(_plain(row.message.get("content")))
             builder.compact([summary], about, excluded_ids=ids, **kept)
             boundary = None
         else:
@@ -233,7 +227,7 @@ def _add_rows(builder: Builder, rows: Iterable[_Row]) -> None:
         reading.leave(boundary, boundary.kind, "has no summary after it; nothing was compacted")
 
 
-def _events_of(row: _Row, note: Note) -> list[tuple[str, Body]]:
+def _events_of(row: _Row, note: wire.Note) -> list[tuple[str, Body]]:
     """Return what a row says: a message, or what the client sends in the user's place."""
     if row.is_said:
         message = {key: row.message[key] for key in _OF_REPLIES if key in row.message}
@@ -262,8 +256,8 @@ def _go_on(reply: Body, body: Body) -> None:
 
 def _kept_ids(boundary: _Row | None, places: Mapping[str, int], reading: Reading) -> list[str]:
     """Return the ids of the newest events, if the compaction left them active."""
-    about = as_object(boundary.fields.get("compactMetadata")) if boundary else {}
-    segment = as_object(about.get("preservedSegment"))
+    about = wire.as_object(boundary.fields.get("compactMetadata")) if boundary else {}
+    segment = wire.as_object(about.get("preservedSegment"))
     head, tail = (places.get(str(segment.get(end))) for end in ("headUuid", "tailUuid"))
     if head is None or tail is None:
         return []
@@ -280,8 +274,8 @@ def _plain(value: Json) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(text for entry in as_list(value) if (text := _plain(entry)))
-    return anthropic.describe_block(as_object(value)) if isinstance(value, dict) else ""
+        return "\n".join(text for entry in wire.as_list(value) if (text := _plain(entry)))
+    return anthropic.describe_block(wire.as_object(value)) if isinstance(value, dict) else ""
 
 
 def _said(row: _Row) -> Json:
@@ -289,8 +283,8 @@ def _said(row: _Row) -> Json:
     _, title, name = _TEXTS[row.kind]
     fields = row.attachment or row.fields
     held, head = fields.get(name), f"{fields[title]}:" if title in fields else ""
-    file = as_object(as_object(held).get("file"))
-    if isinstance(file.get("base64"), str) and as_text(file.get("type")).startswith("image/"):
+    file = wire.as_object(wire.as_object(held).get("file"))
+    if isinstance(file.get("base64"), str) and wire.as_text(file.get("type")).startswith("image/"):
         source = {"type": "base64", "media_type": file["type"], "data": file["base64"]}
         return [{"type": "text", "text": head}, {"type": "image", "source": source}]
     if name == "prompt":
