@@ -778,7 +778,7 @@ class _Live:
         timeline, settled = self.timeline, self.timeline.settled
         kept = [(0, len(timeline.kinds))] if cut is None else cut.kept
         shortened = {} if cut is None else {line: s.parts for line, s in cut.shortened.items()}
-        lasts = self.wire is None or (self.newest_at or 0) < self.wire.ends
+        lasts = self.wire is not None and (self.newest_at or 0) < self.wire.ends
         if self._mark is not None and cut_id == self.cut_id and lasts:
             mark, left, self.stale_tokens = self._mark
             self.wire.reset(mark)

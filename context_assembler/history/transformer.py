@@ -46,7 +46,7 @@ class MessageTransformer:
         keeps_signed: bool = True,
         accepts_prefill: bool = True,
     ) -> None:
-        self._takes_lead, self._reads = takes_leading_system, reads or (lambda _body: False)
+        self._takes_lead, self._reads = takes_leading_system, reads or _reads_nothing
         self._objection = None if keeps_signed else "unsupported"
         self._accepts_prefill = accepts_prefill
 
@@ -72,7 +72,7 @@ class MessageTransformer:
 
         rules = Rules(
             body=bodies.__getitem__,
-            measure=lambda _kind, _body: 0,
+            measure=_no_tokens,
             seqs_by_id=seqs_by_id,
             objection=dict.fromkeys(bodies, self._objection).get,
             reads=self._reads,
@@ -90,3 +90,11 @@ class MessageTransformer:
         entries = (*timeline.log, *timeline.loose())
         named = (entry._replace(id=given[int(entry.id) - 1].id) for entry in entries)
         return Transformed(turns, tuple(filter(str.strip, texts)), tuple(sum_up(named)))
+
+
+def _no_tokens(_kind: int, _body: Body) -> int:
+    return 0
+
+
+def _reads_nothing(_body: Body) -> bool:
+    return False

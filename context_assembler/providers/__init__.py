@@ -76,7 +76,8 @@ def provider_for_reply(reply: Any) -> Provider:
     Raises:
         ReplyError: No bundled provider answers like that.
     """
-    for one in reply if isinstance(reply, list | tuple) else [reply]:
+    events: Any = reply if isinstance(reply, list | tuple) else [reply]
+    for one in events:
         kind, made = str(field_of(one, "type")), field_of(one, "object")
         is_reply = kind == "message" and field_of(one, "role") in (None, "assistant")
         if kind == "message_start" or (is_reply and isinstance(field_of(one, "content"), list)):

@@ -210,7 +210,7 @@ class WireNames(dict[str, str]):
 
 def own_names(request: Request | None, rule: NameRule, provider: str) -> dict[str, str]:
     """Return the names on the wire → the tools' own; none without a request."""
-    names = {} if request is None else WireNames(request, rule, provider)
+    names: dict[str, str] = {} if request is None else WireNames(request, rule, provider)
     return {sent: name for name, sent in names.items()}
 
 
