@@ -778,10 +778,10 @@ class _Live:
         timeline, settled = self.timeline, self.timeline.settled
         kept = [(0, len(timeline.kinds))] if cut is None else cut.kept
         shortened = {} if cut is None else {line: s.parts for line, s in cut.shortened.items()}
-        lasts = self.wire is not None and (self.newest_at or 0) < self.wire.ends
-        if self._mark is not None and cut_id == self.cut_id and lasts:
+        wire, now = self.wire, self.newest_at or 0
+        if wire is not None and self._mark and cut_id == self.cut_id and now < wire.ends:
             mark, left, self.stale_tokens = self._mark
-            self.wire.reset(mark)
+            wire.reset(mark)
             del self.left[left:]
         else:
             self._forget_wire()

@@ -76,8 +76,7 @@ def provider_for_reply(reply: Any) -> Provider:
     Raises:
         ReplyError: No bundled provider answers like that.
     """
-    events: Any = reply if isinstance(reply, list | tuple) else [reply]
-    for one in events:
+    for one in reply if issubclass(type(reply), list | tuple) else [reply]:
         kind, made = str(field_of(one, "type")), field_of(one, "object")
         is_reply = kind == "message" and field_of(one, "role") in (None, "assistant")
         if kind == "message_start" or (is_reply and isinstance(field_of(one, "content"), list)):
