@@ -302,10 +302,8 @@ class Packing:
         self._ranks, self._with_facts = dict[_Name, int](), set[_Name]()
         self._reasons: dict[int, str] = {}
         self._headers: set[str] = set()
-        self._harmless, self._entries = (
-            dict[str, str](),
-            dict[tuple[int, str], tuple[MemoryRecord, str]](),
-        )
+        self._harmless = dict[str, str]()
+        self._entries = dict[tuple[int, str], tuple[MemoryRecord, str]]()
 
     def pack(self, ranked: Sequence[Candidate]) -> tuple[list[RecalledMemory], _LeftOut, str, int]:
         """Return what is shown, best first, what is not and why, the Markdown and its tokens."""

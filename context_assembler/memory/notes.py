@@ -150,12 +150,7 @@ class NotesFolder:
     """
 
     def __init__(
-        self,
-        folder: str | Path,
-        *,
-        name: str = "",
-        namespace: str = "",
-        masks_secrets: bool = True,
+        self, folder: str | Path, *, name: str = "", namespace: str = "", masks_secrets: bool = True
     ) -> None:
         self.folder = Path(folder).expanduser().resolve()
         self.name, self.namespace = name or self.folder.name or "notes", namespace

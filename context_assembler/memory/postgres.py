@@ -81,9 +81,7 @@ class PostgresDatabase:
         version = getattr(self._here, "version", 0)
         found = "r.details::json #>> '{{metadata,{}}}'"
         return (
-            f"(CASE WHEN r.details IS JSON THEN {found} END)"
-            if version >= 160_000
-            else f"({found})"
+            f"({found})" if version < 160_000 else f"(CASE WHEN r.details IS JSON THEN {found} END)"
         )
 
     def reading(self) -> AbstractContextManager[None]:

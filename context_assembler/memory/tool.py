@@ -219,10 +219,9 @@ def _contents(root: Path, place: Path) -> str:
     """Return the text of a file exactly as it is, so that it can be written again."""
     raw, _ = read_file(place, inside=str(root), most_bytes=MOST_FILE_BYTES + 1)
     try:
-        text = raw.decode()
+        return raw.decode()
     except UnicodeDecodeError as error:
         raise _RefusedError(f"Error: {place.name} is not UTF-8, and cannot be edited.") from error
-    return text
 
 
 def _write(place: Path, text: str) -> None:

@@ -161,12 +161,9 @@ class SystemPromptBuilder:
             for one in (*self._sections, *sections)
         ]
         _refuse_shared_names(own)
-        standard = {"session": "\n\n".join(session_system), "skills": skills_text}
-        standard |= {
-            "tools": tools_summary,
-            "additional": additional or "",
-            "datetime": datetime_text,
-        }
+        session = "\n\n".join(session_system)
+        standard = {"session": session, "skills": skills_text, "tools": tools_summary}
+        standard |= {"additional": additional or "", "datetime": datetime_text}
         given = [*self._of_files(files), *(self._standard(*one) for one in standard.items())]
         given = [(group, section) for group, section in given if section.content.strip()]
         entries, shown = list[ReportEntry](), list[_Candidate]()

@@ -342,10 +342,6 @@ FRAMEWORK_FORMATS: Final = {
     **program("vercel_ai", _is_vercel, _read_vercel, _flat_vercel, marks=_marks_vercel),
     **program("llama_index", _is_llama, _read_llama, _flat_llama, _HISTORIES),
     **program(
-        "bedrock",
-        _is_bedrock,
-        _read_bedrock,
-        _flat_bedrock,
-        marks=lambda row: bool(row["content"]),
+        "bedrock", _is_bedrock, _read_bedrock, _flat_bedrock, marks=lambda row: bool(row["content"])
     ),
 }
