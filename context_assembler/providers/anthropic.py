@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from context_assembler.context import Request
 from context_assembler.errors import EmptySessionError, ReplyError
-from context_assembler.events import Json, JsonObject, Usage, compact_json, is_plain
+from context_assembler.events import Json, JsonObject, compact_json, is_plain
 from context_assembler.models import ModelLimits
 from context_assembler.ports import (
     ChangeForms,
@@ -990,6 +990,15 @@ def count_bytes(value: Json, most: int) -> int:
 
 # ---- replies and messages, as parts ----
 
+# The whole prompt is input; the API reports the uncached rest of it.
+# https://platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-27)
+_USAGE: Final = {
+    "input_tokens": "input_tokens cache_read_input_tokens cache_creation_input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+    "cache_write_tokens": "cache_creation_input_tokens",
+    "reasoning_tokens": "output_tokens_details.thinking_tokens",
+}
 _CUT_OFF: Final = (None, "max_tokens", "model_context_window_exceeded")
 _CALL_FIELDS: Final = ("type", "id", "name", "input", "cache_control")
 _MEDIA_FIELDS: Final = ("type", "source", "title", "context", "citations")
@@ -1025,26 +1034,9 @@ def made_by(body: JsonObject) -> dict[str, Any]:
         "model": as_text(body.get("model")),
         "response_id": as_text(body.get("id")) or None,
         "stop_reason": as_text(body.get("stop_reason")) or None,
-        "usage": _read_usage(body["usage"]) if as_object(body.get("usage")) else None,
+        "usage": wire.read_usage(body.get("usage"), **_USAGE),
         "container": container if as_text(container.get("id")) else None,
     }
-
-
-def _read_usage(fields: JsonObject) -> Usage:
-    """Return the usage with the whole prompt as input; the API reports the uncached rest.
-
-    https://platform.claude.com/docs/en/build-with-claude/prompt-caching (read 2026-11-27)
-    """
-    read = wire.count_of(fields.get("cache_read_input_tokens"))
-    written = wire.count_of(fields.get("cache_creation_input_tokens"))
-    details = as_object(fields.get("output_tokens_details"))
-    return Usage(
-        input_tokens=wire.count_of(fields.get("input_tokens")) + read + written,
-        output_tokens=wire.count_of(fields.get("output_tokens")),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        reasoning_tokens=wire.count_of(details.get("thinking_tokens")),
-    )
 
 
 def _join_events(events: Iterable[Block]) -> Block | None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from context_assembler.context import Request
 from context_assembler.errors import EmptySessionError, ReplyError
-from context_assembler.events import Json, JsonObject, Usage, compact_json
+from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn
+from context_assembler.ports import ChangeForms, Payload, ToolSpec, Turn
 from context_assembler.providers import wire
 from context_assembler.providers.lent import LentList, fresh_json
 from context_assembler.providers.schemas import root_object_schema, target_of, walk_schemas
@@ -292,9 +292,7 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
     return ChangeForms(withdraws="choice") if is_own else ChangeForms()
 
 
-def tool_search(_limits: ModelLimits) -> ToolSearch | None:
-    """Return how the model searches for tools: it cannot."""
-    return None
+tool_search = wire.no_tool_search
 
 
 # ---- contents ----
@@ -584,6 +582,15 @@ def _unsigned(part: dict[str, Json]) -> dict[str, Json]:
 _GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS")
 _ABOUT_THE_TEXT: Final = ("grounding_metadata", "citation_metadata", "url_context_metadata")
 _MEDIA_FIELDS: Final = frozenset({"mime_type", "data", "file_uri"})
+# The prompt with its cached part, the answer with its thoughts. What server tools put into the prompt
+# on the way was never sent, and is not counted. Docstring of
+# `google.genai.types.GenerateContentResponseUsageMetadata`, google-genai 3.6 (read 2026-11-27)
+_USAGE: Final = {
+    "input_tokens": "prompt_token_count",
+    "output_tokens": "candidates_token_count thoughts_token_count",
+    "cache_read_tokens": "cached_content_token_count",
+    "reasoning_tokens": "thoughts_token_count",
+}
 _OWN_STORAGE: Final = re.compile(r"gs://|https?://generativelanguage\.googleapis\.com/")
 
 
@@ -597,7 +604,8 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is none of this API's.
     """
     warnings: list[str] = []
-    chunks = _chunks_of(reply)
+    pieces = reply if isinstance(reply, list | tuple) else [reply]
+    chunks = list(map(snake_fields, wire.read_stream(pieces)))  # one, but for a stream
     if not chunks:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
     if not all(map(_is_chunk, chunks)):
@@ -631,16 +639,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     parts += [_metadata(key, whole[key]) for key in _ABOUT_THE_TEXT if whole.get(key)]
     parts = [part for part in parts if part != text_part("")]
     told = (*warnings, *_warn(chunks, whole), *map(wire.say_unfinished, unfinished))
-    model, usage = as_text(whole.get("model_version")), _read_usage(whole.get("usage_metadata"))
-    made = unfinished, as_text(whole.get("response_id")) or None, stop_reason, usage
-    return wire.Reply(NAME, model, parts, *made, warnings=told)
-
-
-def _chunks_of(reply: Any) -> list[dict[str, Json]]:
-    """Return the reply as dicts by the SDK's names; one, but for a stream. None if it is neither."""
-    pieces = as_list(reply) if isinstance(reply, list | tuple) else [reply]
-    found = [wire.read_object(piece) for piece in pieces]
-    return [snake_fields(chunk) for chunk in found] if all(found) else []
+    model, usage = as_text(whole.get("model_version")), snake_fields(whole.get("usage_metadata"))
+    made = unfinished, as_text(whole.get("response_id")) or None, stop_reason
+    return wire.Reply(NAME, model, parts, *made, wire.read_usage(usage, **_USAGE), warnings=told)
 
 
 def _is_chunk(chunk: JsonObject) -> bool:
@@ -683,24 +684,6 @@ def _metadata(key: str, held: Json) -> JsonObject:
     if named := "\n".join(dict.fromkeys(filter(None, lines))):
         part["text"] = f"Sources:\n{named}"
     return part
-
-
-def _read_usage(usage: Json) -> Usage | None:
-    """Return the usage: the prompt with its cached part, the answer with its thoughts.
-
-    What server tools put into the prompt on the way was never sent, and is not counted. Docstring of
-    `google.genai.types.GenerateContentResponseUsageMetadata`, google-genai 3.6 (read 2026-11-27)
-    """
-    fields = snake_fields(usage)
-    if not fields:
-        return None
-    thoughts = wire.count_of(fields.get("thoughts_token_count"))
-    return Usage(
-        input_tokens=wire.count_of(fields.get("prompt_token_count")),
-        output_tokens=wire.count_of(fields.get("candidates_token_count")) + thoughts,
-        cache_read_tokens=wire.count_of(fields.get("cached_content_token_count")),
-        reasoning_tokens=thoughts,
-    )
 
 
 # ---- parts of contents, in replies and requests ----

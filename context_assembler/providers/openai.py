@@ -318,17 +318,13 @@ def read_usage(usage: Json, *, asked: str, answered: str) -> Usage | None:
     Source:
         https://developers.openai.com/api/docs/guides/prompt-caching (read 2026-11-27)
     """
-    fields = as_object(usage)
-    if not fields:
-        return None
-    of_asked = as_object(fields.get(f"{asked}_tokens_details"))
-    of_answered = as_object(fields.get(f"{answered}_tokens_details"))
-    return Usage(
-        input_tokens=wire.count_of(fields.get(f"{asked}_tokens")),
-        output_tokens=wire.count_of(fields.get(f"{answered}_tokens")),
-        cache_read_tokens=wire.count_of(of_asked.get("cached_tokens")),
-        cache_write_tokens=wire.count_of(of_asked.get("cache_write_tokens")),
-        reasoning_tokens=wire.count_of(of_answered.get("reasoning_tokens")),
+    return wire.read_usage(
+        usage,
+        input_tokens=f"{asked}_tokens",
+        output_tokens=f"{answered}_tokens",
+        cache_read_tokens=f"{asked}_tokens_details.cached_tokens",
+        cache_write_tokens=f"{asked}_tokens_details.cache_write_tokens",
+        reasoning_tokens=f"{answered}_tokens_details.reasoning_tokens",
     )
 
 

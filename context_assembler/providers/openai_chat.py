@@ -8,7 +8,7 @@ from context_assembler.context import Request
 from context_assembler.errors import ReplyError, UnsupportedRequestError
 from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ChangeForms, ToolSearch, ToolSpec, Turn
+from context_assembler.ports import ChangeForms, ToolSpec, Turn
 from context_assembler.providers import openai, wire
 from context_assembler.providers.openai import Item
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
@@ -284,9 +284,7 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
     return ChangeForms(withdraws="choice") if is_own else ChangeForms()
 
 
-def tool_search(_limits: ModelLimits) -> ToolSearch | None:
-    """Return `None`: there is no search for deferred tools."""
-    return None
+tool_search = wire.no_tool_search
 
 
 def _as_parts(content: Json) -> list[Json]:

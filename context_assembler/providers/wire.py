@@ -19,7 +19,7 @@ from context_assembler.events import (
     dump_json,
     read_object_text,
 )
-from context_assembler.ports import ToolPlan, ToolSpec, Turn
+from context_assembler.ports import ToolPlan, ToolSearch, ToolSpec, Turn
 from context_assembler.report import Decision, ReportEntry, Rule, Violation
 from context_assembler.texts import FORGED, REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag, fence
 
@@ -483,6 +483,11 @@ def known_tools(request: Request) -> Iterable[ToolSpec]:
     return (*request.tools, *plan.declared, *plan.offered, *plan.added) if plan else request.tools
 
 
+def no_tool_search(_limits: object) -> ToolSearch | None:
+    """Return `None`: the model cannot search for deferred tools."""
+    return None
+
+
 def is_held_back(tool: ToolSpec) -> bool:
     """Whether we defer the tool; a provider's own says for itself whether it is."""
     return bool(tool.is_deferred) and not tool.native_specs
@@ -719,6 +724,18 @@ def count_of(value: Json) -> int:
     """Return a reported count; 0 for one that is missing or no count."""
     number = as_number(value)
     return int(number) if 0 <= number < inf else 0
+
+
+def read_usage(usage: Json, **places: str) -> Usage | None:
+    """Return the reported tokens, each count the sum of what stands at its places."""
+    fields = as_object(usage)
+
+    def count(place: str) -> int:
+        outer, _, name = place.rpartition(".")
+        return count_of((as_object(fields.get(outer)) if outer else fields).get(name))
+
+    counts = {name: sum(map(count, given.split())) for name, given in places.items()}
+    return Usage(**counts) if fields else None
 
 
 def read_call(
