@@ -78,20 +78,11 @@ def plain_base64(encoded: str) -> str:
     return bare + "=" * (0 if missing == 3 or bare.endswith("=") else missing)
 
 
-def read_data_url(url: str) -> tuple[str, str] | None:
-    """Return media type and base64 text of a `data:` URL in base64; `None` for anything else."""
-    head = _DATA_URL.match(url[:1_000])
-    if head is None:
-        return None
-    media_type, rest = head[1].strip().lower() or "text/plain", url[head.end() :]  # RFC 2397
-    return (media_type, plain_base64(rest)) if head[2].lower().endswith(";base64") else None
-
-
 def source_of(url: str, media_type: str = "") -> JsonObject:
     """Return the stored source of an address; a `data:` URL becomes the bytes that it carries."""
-    inline = read_data_url(url) if url[:5].lower() == "data:" else None
-    if inline is not None:
-        return {"type": "base64", "media_type": inline[0], "data": inline[1]}
+    if (head := _DATA_URL.match(url[:1_000])) and head[2].lower().endswith(";base64"):
+        declared, data = head[1].strip().lower() or "text/plain", url[head.end() :]  # RFC 2397
+        return {"type": "base64", "media_type": declared, "data": plain_base64(data)}
     return {"type": "url", "url": url, **({"media_type": media_type} if media_type else {})}
 
 

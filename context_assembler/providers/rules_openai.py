@@ -168,6 +168,16 @@ class Check:
                 yield is_odd, rules["schema"], place, "Python refuses a pattern", is_own
             yield self.strict_row(function, "parameters", place)
 
+    def call_rows(self, call: JsonObject, key: str, pattern: Any, place: str = "") -> Iterable[Row]:
+        """Yield what is wrong with a call's name, and with its arguments or input: the key."""
+        rule, own, given = self.rules["name"], self.is_own, call.get(key)
+        is_odd, is_text = not pattern.fullmatch(as_text(call.get("name"))), isinstance(given, str)
+        yield is_odd, rule, f"{place}.name", f"must match {pattern.pattern}", own
+        told = "must be JSON text" if key == "arguments" else "must be text"
+        yield not is_text, rule, f"{place}.{key}", told, own
+        is_odd = key == "arguments" and is_text and wire.parse_object(str(given)) is None
+        yield is_odd, rule, f"{place}.{key}", "is not a JSON object", False
+
     def strict_row(self, holder: JsonObject, key: str, where: str) -> Row:
         """Return whether strict mode, if it is asked for, does not take a schema."""
         is_strict = holder.get("strict") is True

@@ -9,7 +9,7 @@ from context_assembler.models import ModelLimits
 from context_assembler.providers import openai_chat, wire
 from context_assembler.providers.openai_chat import ID_RULE, MAX_CALLS, NAME_RULE, REASONING_FIELDS
 from context_assembler.providers.rules_openai import DATE, Check, Row
-from context_assembler.providers.wire import as_list, as_object, as_text, parse_object
+from context_assembler.providers.wire import as_list, as_object, as_text
 
 _SPEC: Final = "https://github.com/openai/openai-openapi, CreateChatCompletionRequest"
 _GUIDES: Final = "https://developers.openai.com/api/docs/guides"
@@ -224,19 +224,14 @@ class _Chat(Check):
         for index, one in enumerate(calls):
             call, place = as_object(one), f"[{index}]"
             call_id, function = as_text(call.get("id")), as_object(call.get("function"))
-            is_function, arguments = call.get("type") != "custom", function.get("arguments")
             yield call_id in seen, "C7", f"{place}.id", "is used twice in one message"
             seen.add(call_id)
             yield not call_id, "C7", f"{place}.id", "is missing"
             message_ = f"has {len(call_id)} characters, at most {most} are taken"
             yield len(call_id) > most, "C6", f"{place}.id", message_, own
-            is_odd = is_function and not NAME_RULE.pattern.fullmatch(as_text(function.get("name")))
-            message_ = f"must match {NAME_RULE.pattern.pattern}"
-            yield is_odd, "C7", f"{place}.function.name", message_, own
-            place, is_text = f"{place}.function.arguments", isinstance(arguments, str)
-            yield is_function and not is_text, "C7", place, "must be JSON text", own
-            is_odd = is_function and is_text and parse_object(str(arguments)) is None
-            yield is_odd, "C7", place, "is not a JSON object", False
+            if call.get("type") != "custom":
+                place = f"{place}.function"
+                yield from self.call_rows(function, "arguments", NAME_RULE.pattern, place)
 
 
 check: Final = _Chat.run

@@ -10,7 +10,7 @@ from context_assembler.providers import openai_responses as items
 from context_assembler.providers import wire
 from context_assembler.providers.openai_responses import answered_id, kind_of
 from context_assembler.providers.rules_openai import ALWAYS_REASON, DATE, Check, Row
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, parse_object
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
 
 _SPEC: Final = "https://github.com/openai/openai-openapi, CreateResponse"
 _GUIDES: Final = "https://developers.openai.com/api/docs/guides"
@@ -200,7 +200,9 @@ class _Responses(Check):
                 answered.add(call_id)
                 yield is_twice, "R20", where, f"call {call_id!r} is answered twice"
                 is_lost = is_lost and not is_twice and not knows_more
-                is_lost = is_lost and not self._is_called(call_id, begin)
+                if is_lost:  # unless it stands among the items that were checked before
+                    earlier = [i for i in self.messages[:begin] if answered_id(i) == call_id]
+                    is_lost = all(kind_of(one).endswith("_output") for one in earlier)
                 message = f"call {call_id!r} does not stand before it"
                 yield is_lost, "R1", where, message, kind != "tool_search_output"
             elif kind == "message" and open_calls:
@@ -213,11 +215,6 @@ class _Responses(Check):
             kind, message = kinds[at - begin], f"call {call_id!r} is not answered"
             must = kind in _BY_CLIENT and self.messages[at].get("async") is not True
             yield must or kind in _MAY_BE_ANSWERED, "R1", f"input[{at}]", message, must
-
-    def _is_called(self, call_id: str, end: int) -> bool:
-        """Whether a call is among the items that were checked before."""
-        earlier = (item for item in self.messages[:end] if answered_id(item) == call_id)
-        return any(not kind_of(item).endswith("_output") for item in earlier)
 
     def _reasoning_item_rows(self, item: JsonObject, after: JsonObject) -> Iterable[Row]:
         """R2, R4: reasoning is complete, readable without the server's store, and led to something."""
@@ -246,14 +243,8 @@ class _Responses(Check):
             yield role not in _ROLES, "R0", ".role", f"unknown role {role!r}"
             yield is_odd, "R0", ".content", "must be text or a list of pieces"
         elif kind in _BY_CLIENT:
-            is_odd = not items.NAME_RULE.pattern.fullmatch(as_text(item.get("name")))
-            odd = f"must match {items.NAME_RULE.pattern.pattern}"
-            yield is_odd, "R7", ".name", odd, self.is_own
             key = "arguments" if kind == "function_call" else "input"
-            is_text = isinstance(item.get(key), str)
-            yield not is_text, "R7", f".{key}", "must be text", self.is_own
-            is_odd = key == "arguments" and is_text and parse_object(item[key]) is None
-            yield is_odd, "R7", f".{key}", "is not a JSON object", False
+            yield from self.call_rows(item, key, items.NAME_RULE.pattern)
         elif kind in _OUTPUTS:
             is_odd = not isinstance(item.get("output"), str | list | tuple)
             yield is_odd, "R0", ".output", "must be text or a list of pieces"
