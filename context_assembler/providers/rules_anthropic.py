@@ -431,7 +431,8 @@ def _media(s: _Sent) -> Iterator[Row]:
         if part is None:
             continue
         where, objection = f"{block.where}.source", media.find_objection(part, rules, s.limits)
-        yield objection, rule, where, objection[1] if objection else ""
+        why = objection and objection[1]
+        yield why, rule, where, f"would be refused: {why}"
         kind, data = (as_text(source.get(key)) for key in ("media_type", "data"))
         told = media.objection_to_bytes(kind, data) if source["type"] == "base64" else None
         yield told, rule, where, str(told)
