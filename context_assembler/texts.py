@@ -25,6 +25,14 @@ _ENOUGH_SHARE: Final = 0.85
 _LONGEST_CLUSTER_CHARS: Final = 64
 
 
+def is_western(text: str) -> bool:
+    """Whether the code page of Western languages (1252) holds the text: quick to find out.
+
+    Then it has no script without spaces, and of what shows nothing only the soft hyphen.
+    """
+    return text.isascii() or len(text.encode("cp1252", "ignore")) == len(text)
+
+
 def clean_text(text: str) -> str:
     """Return the text without NULs, surrogate pairs joined, lone ones as U+FFFD; itself if clean."""
     if "\0" in text:

@@ -14,7 +14,7 @@ from typing import Final
 
 from context_assembler import events
 from context_assembler.events import Json, JsonObject
-from context_assembler.texts import FORGED, clean_text, decode_text, escape_notes
+from context_assembler.texts import FORGED, clean_text, decode_text, escape_notes, is_western
 
 _LINE: Final = "[masked: "
 _MOST_PASSES: Final = 4  # a secret may have hidden where the next one begins
@@ -65,9 +65,11 @@ Bearer Token | bearer | (?i)\bauthorization<is>bearer[ \t]{1,4}(?=[a-z.~+/_-]{0,
 <setting> | env | (?im)^[ \t]{0,8}ENV[ \t]{1,4}(?:\w{0,40}_)?<name>[ \t]{1,4}<option>
 """
 # What every text with a secret has: most are long, and of the others a word says what they are.
-_HINT: Final = (
-    r"[\w-]{16}|key|token|secret|pass|pwd|://|--|env|bearer|authorization|curl|slack|eyj|xox|\d:"
+_HINTS: Final = (
+    "key token secret pass pwd :// -- env bearer authorization curl slack eyj xox".split()
 )
+_LONG_CHARS: Final = 16
+_SHORT_CHARS: Final = 6  # up to here nothing is one: `://a:b@` has seven
 _PIECES: Final = {
     "login": "Basic Auth Credentials",
     "setting": _SETTING,
@@ -99,9 +101,9 @@ def mask(text: str) -> tuple[str, str]:
 def mask_kinds(text: str) -> tuple[str, list[str]]:
     """Return the text as `mask` does, and the kind of each secret that was masked."""
     bare, kinds = clean_text(text), list[str]()
-    if not bare.isascii() or re.search(r"[\x1b\x08\\]", bare) is not None:
+    if not is_western(bare) or re.search(r"[\x1b\x08\\\xad]", bare) is not None:
         bare = re.sub(_INVISIBLE, "", bare)
-    if re.search(_HINT, bare.lower()) is None:
+    if not _may_hold_any(bare.lower()):
         return text, []
     glued = re.compile(r"[\w-]+")  # what goes on without a break belongs to the secret
     for _ in range(_MOST_PASSES):
@@ -136,6 +138,14 @@ def _compiled() -> list[tuple[str, list[str], re.Pattern[str]]]:
         table = table.replace(f"<{name}>", piece)
     rows = (row.replace(" | | ", " |  | ").split(" | ", 2) for row in table.strip().split("\n"))
     return [(kind, words.split(), re.compile(form)) for kind, words, form in rows]
+
+
+def _may_hold_any(folded: str) -> bool:
+    return len(folded) > _SHORT_CHARS and (
+        any(word in folded for word in _HINTS)
+        or max(map(len, folded.split()), default=0) >= _LONG_CHARS
+        or (":" in folded and re.search(r"\d:", folded) is not None)
+    )
 
 
 def _matches(text: str) -> Iterator[_Secret]:

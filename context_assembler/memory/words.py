@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import local
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.texts import clean_text
+from context_assembler.texts import clean_text, is_western
 
 MODEL_FOLDER: Final = Path(__file__).parent / "model"
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2"
@@ -46,8 +46,7 @@ def index_text(text: str) -> str:
     given exactly what it was given before.
     """
     parts = _parts_of_identifiers(text)
-    # What the code page of Western languages holds is written with spaces: quick to find out.
-    if not text.isascii() and len(text.encode("cp1252", "ignore")) < len(text):
+    if not is_western(text):
         text = SPACELESS.sub(_pairs, text)
     return f"{text} {' '.join(parts)}" if parts else text
 
