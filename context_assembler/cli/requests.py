@@ -181,10 +181,12 @@ async def check(given: Given, session: str) -> cli.Answer:
 async def compact(
     given: Given, session: str, *, summarizer: cli.Words = None, keep: int | None = None
 ) -> cli.Answer:
-    """Replace the older part of a session by a summary; what it covers stays in the store.
+    """Replace the older part of a session with a summary.
+
+    The store keeps all events.
 
     Args:
-        summarizer: The model that writes it, over its provider's SDK; without one no model is asked.
+        summarizer: The model that writes the summary; without one no model is asked.
         keep: How many of the newest messages stay as they are.
     """
     writer = summarize_with(summarizer) if summarizer else None
