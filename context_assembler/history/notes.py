@@ -12,6 +12,10 @@ from context_assembler.texts import clean_text
 
 MEMORY_NOTE: Final = "memory"
 _EARLIEST, _LATEST = -62_100_000_000.0, 253_360_000_000.0  # in the years 2 and 9998
+_DAYS: Final = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS: Final = (
+    "January February March April May June July August September October November December"
+).split()
 RECALLED: Final = "Recalled from memory."  # how a note about memory begins
 
 
@@ -53,7 +57,13 @@ class Clock:
 
     def text(self, moment: float) -> str:
         """Return the text of the note."""
-        return f"Time: {self._local(moment).strftime(self._format)}"
+        local = self._local(moment)
+        day, month = _DAYS[local.weekday()], _MONTHS[local.month - 1]
+        names = {"A": day, "a": day[:3], "B": month, "b": month[:3]}
+        names["p"] = "AM" if local.hour < 12 else "PM"
+        # `strftime` names days and months as the process's locale does; ours are always English.
+        named = re.sub("%(.)", lambda found: names.get(found[1], found[0]), self._format)
+        return f"Time: {local.strftime(named)}"
 
     def _local(self, moment: float) -> datetime:
         return datetime.fromtimestamp(moment, self._zone)

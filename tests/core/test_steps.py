@@ -40,7 +40,9 @@ def outcome(assembler: ContextAssembler, **asked: Any) -> Any:
     payload = context.to_request()
     assert context.check() == []
     report, ledger = context.report, context.metadata.ledger
-    return json.dumps(payload), report.entries, report.warnings, ledger, context.metadata.cut_id
+    # That a model retires is told once in a process.
+    warnings = [one for one in report.warnings if "retire" not in one]
+    return json.dumps(payload), report.entries, warnings, ledger, context.metadata.cut_id
 
 
 def appended(events: Sequence[SessionEvent], steps: Sequence[int]) -> Any:
