@@ -1178,9 +1178,9 @@ class ContextAssembler:
 
         from context_assembler.compaction import Host
 
-        masks = set(self.config.safety.masks_secrets_in) & {"tool_results", "user"}
         name = f"compact {id(get_running_loop())} {context.metadata.session_id}"
         return Host(
+            session_id=context.metadata.session_id,
             store=self.store,
             append=self._append,
             refresh=self._head,
@@ -1189,7 +1189,7 @@ class ContextAssembler:
             family=self.core.family(
                 self.registry.get(context.metadata.asked_model, unknown="conservative")
             ),
-            masks=bool(masks),
+            masks=bool({*self.config.safety.masks_secrets_in} - {"files"}),
             now=self.now(),
         )
 

@@ -20,26 +20,8 @@ from context_assembler.compaction.summarizers import (
     extract_summary,
 )
 from context_assembler.context import AssembledContext
-from context_assembler.errors import (
-    CompactionError,
-    ConcurrentAppendError,
-    ConfigurationError,
-)
-from context_assembler.events import (
-    COMPACTION,
-    KIND_MASK,
-    PINNED,
-    SYSTEM,
-    TOOL_RESULT,
-    Covers,
-    Json,
-    Opaque,
-    SessionEvent,
-    SessionHead,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from context_assembler.errors import CompactionError, ConcurrentAppendError
+from context_assembler.events import KIND_MASK, Json, SessionEvent, SessionHead, Usage
 from context_assembler.options import CompactionSettings
 from context_assembler.ports import ColumnStore
 from context_assembler.prompt.asking import is_async
@@ -51,8 +33,7 @@ _PURPOSE: Final = "compaction"  # of what is kept of failures next to a session
 _TASK_SHARE: Final = 0.1  # of the target: a first message up to that size stays as it is
 _LONGEST_WAIT: Final = 86_400.0
 _MAX_PROMPT_TOKENS: Final = 100_000  # of a summarizer that does not say
-_MOST_PIECE_CHARS: Final = {"result": 1_600, "call": 1_600}
-_MOST_TEXT_CHARS: Final = 16_000
+_MOST_CALL_TOKENS, _MOST_TEXT_TOKENS = 400, 4000  # in a prompt, of a call or a result, of a text
 _KEEP_SHARE: Final = 0.08  # of a summary, for each kind of what must be in it
 _MOST_KEPT: Final = 20
 _SUMMARY_SHARE: Final = 0.125  # of a small summarizer's prompt
@@ -88,8 +69,9 @@ class Compaction(NamedTuple):
 
 
 class Host(NamedTuple):
-    """What a compactor needs of the assembler."""
+    """What a compactor needs of the assembler, for one session."""
 
+    session_id: str
     store: ColumnStore
     append: Callable[..., Awaitable[list[SessionEvent]]]
     refresh: Callable[[str], Awaitable[SessionHead]]
@@ -106,6 +88,25 @@ class Host(NamedTuple):
         from context_assembler.history.secrets import mask
 
         return mask(text)[0]
+
+    def error(self, reason: str, remedy: str = "") -> CompactionError:
+        """Return the error that says why the session was not compacted."""
+        return CompactionError(self.session_id, reason=reason, remedy=remedy)
+
+    @property
+    def failed(self) -> Json:
+        """What is kept next to the session of failures: how many, the last one, and until when."""
+        return self.store.derived(self.session_id, _PURPOSE).get(1)
+
+    def remember(self, problem: str) -> None:
+        """Keep that it failed, so that no process tries again at once; nothing: that it did not."""
+        failures, kept = (self.failed or {"failures": 0})["failures"] + 1, None
+        if problem:
+            wait = self.settings.cooldown_seconds * 2.0 ** min(failures - 1, 40)
+            until = self.now.timestamp() + min(wait, _LONGEST_WAIT)
+            kept = {"failures": failures, "until": until, "problem": problem}
+        if problem or failures > 1:
+            self.store.keep_derived(self.session_id, _PURPOSE, {1: kept})
 
 
 class Compactor:
@@ -136,29 +137,32 @@ class Compactor:
     ) -> None:
         if not callable(summarizer):
             raise TypeError(f"summarizer must be a function, not {type(summarizer).__name__}.")
+        from jinja2 import StrictUndefined
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
         self.summarizer, self.keep, self.headings = summarizer, keep, tuple(headings)
-        self.before, self.after, self._template = before, after, _compiled(template)
+        self.before, self.after = before, after
+        self.prompt = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        ).from_string(template)
 
     async def compact(
         self, context: AssembledContext, host: Host, *, check: CompactionCheck
     ) -> Compaction:
         """Compact the session of a context; see `ContextAssembler.compact`."""
-        about, store = context.metadata, host.store
-        session_id, seen = about.session_id, about.last_seq
         async with host.lock:
-            head = await host.refresh(session_id)
-            if (other := self._other(host, head, seen)) is not None:
-                return other
             try:
-                done = await self._compacted(context, host, check)
+                done = await self._first(context, host)
+                if done is None:
+                    done = await self._compacted(context, host, check)
             except Exception as error:
-                _remember_failure(host, session_id, error)
-                if isinstance(error, CompactionError):
-                    raise
-                reason = f"{type(error).__name__}: {one_line(str(error))}"
-                raise CompactionError(session_id, reason=reason) from error
-            if store.derived(session_id, _PURPOSE):
-                store.keep_derived(session_id, _PURPOSE, {1: None})
+                if not isinstance(error, CompactionError):
+                    failed = host.error(f"{type(error).__name__}: {one_line(str(error))}")
+                    host.remember(failed.problem)
+                    raise failed from error
+                host.remember(error.problem)
+                raise
+            host.remember("")
         if self.after is not None and done.is_own:
             await _call(self.after, done)
         return done
@@ -166,18 +170,15 @@ class Compactor:
     async def _compacted(
         self, context: AssembledContext, host: Host, check: CompactionCheck
     ) -> Compaction:
-        about, settings = context.metadata, host.settings
-        session_id = about.session_id
-        read = await asyncio.to_thread(self._read, context, host, check)
-        plan = read.plan
+        plan, covered, draft = await asyncio.to_thread(self._read, context, host, check)
         if self.before is not None:
-            await _call(self.before, session_id, read.covered)
-        draft = _Draft(self, host, session_id, read)
-        async with asyncio.timeout(settings.timeout_seconds):
-            text = await draft.write(self._template)
-        ids = [name for _, name, _ in host.store.rows(session_id, [(s, s) for s in plan.kept])]
+            await _call(self.before, host.session_id, covered)
+        async with asyncio.timeout(host.settings.timeout_seconds):
+            text = await draft.write()
+        rows = host.store.rows(host.session_id, [(seq, seq) for seq in plan.kept])
+        made_by = events.Provenance(draft.provider, draft.model, usage=draft.usage)
         facts: dict[str, Any] = {
-            "reason": check.reason or "explicit",
+            "reason": check.reason,
             "covered_tokens": plan.tokens,
             "summary_tokens": draft.count(text),
             "requests": draft.requests,
@@ -185,44 +186,45 @@ class Compactor:
         event = SessionEvent(
             type="compaction",
             parts=(events.Text(text),),
-            covers=Covers(1, plan.last_seq, tuple(ids)),
+            covers=events.Covers(1, plan.last_seq, tuple(name for _, name, _ in rows)),
             created_at=host.now,
             origin="model" if draft.model else "assembler",
-            made_by=events.Provenance(draft.provider, draft.model, usage=draft.usage)
-            if draft.model
-            else None,
+            made_by=made_by if draft.model else None,
             metadata={"compaction": facts},
         )
-        seen = about.last_seq
         while True:
-            head = await host.refresh(session_id)
-            if head.incarnation != about.incarnation or head.last_seq < seen:
-                raise CompactionError(session_id, reason="it was deleted, or set back, meanwhile.")
-            if (other := self._other(host, head, seen)) is not None:
+            if (other := await self._first(context, host)) is not None:
                 return other
+            seen = host.store.look(host.session_id)
             try:
-                [stored] = await host.append(session_id, [event], expected_seq=head.last_seq)
+                [stored] = await host.append(
+                    host.session_id, [event], expected_seq=seen.last_seq if seen else 0
+                )
             except ConcurrentAppendError:
                 continue  # what arrived is newer than all that is covered
             return Compaction(stored, **facts)
 
-    def _other(self, host: Host, head: SessionHead, seen: int) -> Compaction | None:
-        """Return a compaction that came after what was seen."""
-        if head.last_seq <= seen:
-            return None
-        for event in host.store.events(head.session.id, after_seq=seen):
-            if event.type == "compaction":
-                return Compaction(event, is_own=False)
-        return None
+    async def _first(self, context: AssembledContext, host: Host) -> Compaction | None:
+        """Return a compaction that came after what the context was made from.
 
-    def _read(self, context: AssembledContext, host: Host, check: CompactionCheck) -> "_Material":
-        """Return what is to be summarised."""
-        session_id, settings, details = context.metadata.session_id, host.settings, check.details
+        Raises:
+            CompactionError: The session is not the one of the context any more.
+        """
+        about, head = context.metadata, await host.refresh(host.session_id)
+        if head.incarnation != about.incarnation or head.last_seq < about.last_seq:
+            raise host.error("it was deleted, or set back, meanwhile.")
+        arrived = host.store.events(host.session_id, after_seq=about.last_seq)
+        made = (event for event in arrived if event.type == "compaction")
+        return next((Compaction(event, is_own=False) for event in made), None)
+
+    def _read(
+        self, context: AssembledContext, host: Host, check: CompactionCheck
+    ) -> tuple[Range, list[SessionEvent], "_Draft"]:
+        """Return what is covered, its events, and the summary to be written."""
+        settings, details = host.settings, check.details
         target = details["target_tokens"]
         room = target - check.floor_tokens - settings.summary_tokens
-        if (
-            not check.needed or check.reason == "explicit"
-        ):  # it is asked for, however little there is
+        if check.reason == "explicit":  # it is asked for, however little there is
             room = min(room, details["compactable_tokens"] // 2)
         kinds, tokens, seqs = context.columns()
         plan = plan_range(
@@ -235,37 +237,19 @@ class Compactor:
             most_calls=settings.max_tool_calls // 2,
             keep=self.keep,
         )
-        stored = host.store.events(session_id, limit=plan.last_seq if plan else 0)
-        if plan is not None:
-            plan = _without_pending(plan, stored, dict(zip(seqs, tokens, strict=True)))
-        if plan is None:
-            reason, remedy = "there is nothing that a summary may cover.", "Keep fewer messages."
-            raise CompactionError(session_id, reason=reason, remedy=remedy)
-        own, shown = {*plan.seqs}, {*plan.seqs, *plan.kept}
-        covered = [event for event in stored if event.seq in own]
-        pieces = list(read_pieces(stored, host.clean))
-        essentials = essentials_of(pieces)
-        essentials = essentials._replace(
-            tasks=tuple(map(host.clean, essentials.tasks)),
-            commands=tuple(map(host.clean, essentials.commands)),
-        )
-        newest = max((e.seq for e in covered if e.type == "compaction"), default=0)
-        pieces = [one for one in pieces if one.seq in shown and not _is_old(one, newest)]
+        stored = host.store.events(host.session_id, limit=plan.last_seq)
+        plan = _without_pending(plan, stored, dict(zip(seqs, tokens, strict=True)))
+        covered = [event for event in stored if event.seq in {*plan.seqs}]
         said = [event for event in covered if event.type != "compaction"]
-        return _Material(plan, said, pieces, essentials)
-
-
-class _Material(NamedTuple):
-    """What is to be summarised: events, what they say, and what all up to there is about."""
-
-    plan: Range
-    covered: Sequence[SessionEvent]
-    pieces: Sequence[Piece]
-    essentials: Essentials
-
-
-def _is_old(piece: Piece, newest: int) -> bool:
-    return piece.by == "summary" and piece.seq != newest
+        if not said:
+            raise host.error("there is nothing that a summary may cover.", "Keep fewer messages.")
+        shown = {*plan.seqs, *plan.kept}
+        for event in covered:  # of a summary without text, as providers write it, what it covers
+            if event.type == "compaction" and event.covers and not event.text.strip():
+                shown |= {*range(event.covers.first_seq, event.covers.last_seq + 1)}
+        pieces = list(read_pieces(stored, host.clean))
+        known = essentials_of(pieces, host.clean)
+        return plan, said, _Draft(self, host, plan, [p for p in pieces if p.seq in shown], known)
 
 
 # ---- what is covered ----
@@ -281,8 +265,8 @@ def plan_range(
     most_messages: int,
     most_calls: int,
     keep: int | None = None,
-) -> Range | None:
-    """Return what a compaction covers of a history, by its columns; `None`: nothing can be covered.
+) -> Range:
+    """Return what a compaction covers of a history, by its columns.
 
     Whole exchanges are covered, the oldest. What stays: the newest ones, instructions, pinned
     messages, exchanges with a call that has no result, the first message of the user if it is not too
@@ -297,81 +281,58 @@ def plan_range(
     """
     history = History(stub_tokens=1)
     history.extend(kinds, tokens)
-    starts, ends, heads = history.starts, history.ends, history.heads
+    starts, ends, heads, users = history.starts, history.ends, history.heads, history.users
+    numbers = [kind & KIND_MASK for kind in kinds]
     last = first = history.count - 1
     calls = 0
     while first > 0:
-        before = range(starts[first - 1], starts[first])
-        calls += sum(kinds[line] & KIND_MASK == TOOL_RESULT for line in before)
-        messages = heads[-1] - heads[first - 1]
-        if keep is not None:
-            if heads[-1] - heads[first] >= keep:
-                break
-        elif (
-            ends[last] - ends[first - 1] > room_tokens
-            or messages > most_messages
-            or calls > most_calls
-        ):
+        calls += numbers[starts[first - 1] : starts[first]].count(events.TOOL_RESULT)
+        messages, size = heads[-1] - heads[first - 1], ends[last] - ends[first - 1]
+        is_full = size > room_tokens or messages > most_messages or calls > most_calls
+        if is_full if keep is None else heads[-1] - heads[first] >= keep:
             break
         first -= 1
-    tail = starts[first] if starts else 0
-    asked = {starts[number] for number in history.users[-1:]}
-    asked |= {starts[n] for n in history.users[:1] if tokens[starts[n]] <= task_tokens}
-    stays = {*seqs[tail:], *(seqs[line] for line in asked)}
-    exchanges = [range(starts[n], starts[n + 1]) for n in range(first)]
-    open_ones: list[range] = []
-    for lines in exchanges:
-        has_results = any(kinds[line] & KIND_MASK == TOOL_RESULT for line in lines)
-        fixed = [n for n in lines if kinds[n] & PINNED or kinds[n] & KIND_MASK == SYSTEM]
-        pinned = has_results and any(kinds[line] & PINNED for line in fixed)
-        waits = any(kinds[n] & KIND_MASK == TOOL_RESULT and not seqs[n] for n in lines)
-        stays.update(seqs[line] for line in (lines if pinned or waits else fixed))
-        if has_results:
-            open_ones.append(lines)
-    changed = True
-    while changed:  # an event may hold results of several exchanges: all of them stay, or none
-        changed = False
-        for lines in open_ones:
-            own = {seqs[line] for line in lines} - {0}
-            if own & stays and not own <= stays:
-                stays |= own
-                changed = True
-    covered = {n: seqs[n] for n in range(tail) if seqs[n] and seqs[n] not in stays}
-    said = [seq for n, seq in covered.items() if kinds[n] & KIND_MASK != COMPACTION]
-    if not said:
-        return None
-    own, last_seq = {*covered.values()}, max(said)
-    kept = sorted({seq for seq in seqs if 0 < seq <= last_seq} - own)
-    return Range(last_seq, sorted(own), kept, sum(tokens[line] for line in covered))
+    tail = starts[first]
+    asked = [starts[number] for number in users[-1:]]
+    asked += [starts[n] for n in users[:1] if tokens[starts[n]] <= task_tokens]
+    # 0, the number of what no event holds, stands for a result that is missing.
+    stays, exchanges = {0, *seqs[tail:], *(seqs[line] for line in asked)}, list[set[int]]()
+    for number in range(first):
+        lines = range(starts[number], starts[number + 1])
+        fixed = [n for n in lines if kinds[n] & events.PINNED or numbers[n] == events.SYSTEM]
+        stays.update(seqs[line] for line in fixed)
+        results = {seqs[line] for line in lines if numbers[line] == events.TOOL_RESULT}
+        if results:
+            exchanges.append(results | ({seqs[line] for line in lines} - {0}))
+    while split := [one for one in exchanges if one & stays and not one <= stays]:
+        stays.update(*split)  # as does all of an exchange of which something stays, or is missing
+    covered = {seq: n for n, seq in enumerate(seqs[:tail]) if seq and seq not in stays}
+    said = [seq for seq, line in covered.items() if numbers[line] != events.COMPACTION]
+    last_seq = max(said, default=0)
+    kept = sorted({seq for seq in seqs if 0 < seq <= last_seq} - covered.keys())
+    used = sum(size for seq, size in zip(seqs[:tail], tokens, strict=False) if seq in covered)
+    return Range(last_seq, sorted(covered), kept, used)
 
 
 def _without_pending(
     plan: Range, stored: Sequence[SessionEvent], tokens: Mapping[int, int]
-) -> Range | None:
+) -> Range:
     """Return the range without approvals that nobody has given, and results that wait for a call.
 
     A pinned event stays even if nothing of it can be sent.
     """
-    called = {p.call_id for event in stored for p in event.parts if isinstance(p, ToolCall)}
-    blocks = [(e.seq, p.block) for e in stored for p in e.parts if isinstance(p, Opaque)]
-    given = {block.get("approval_request_id") for _, block in blocks}
-    pending = {
-        seq
-        for seq, block in blocks
-        if block.get("type") == "mcp_approval_request" and block.get("id") not in given
-    }
-    pending |= {
-        event.seq
-        for event in stored
-        if event.is_pinned
-        or any(isinstance(p, ToolResult) and p.call_id not in called for p in event.parts)
-    }
-    if not pending:
-        return plan
-    seqs = [seq for seq in plan.seqs if seq not in pending]
-    lost = sum(tokens.get(seq, 0) for seq in plan.seqs if seq in pending)
-    kept = sorted({*plan.kept, *(seq for seq in pending if seq <= plan.last_seq)})
-    return plan._replace(seqs=seqs, kept=kept, tokens=plan.tokens - lost) if seqs else None
+    parts = [(event.seq, part) for event in stored for part in event.parts]
+    called = {part.call_id for _, part in parts if isinstance(part, events.ToolCall)}
+    blocks = [(seq, part.block) for seq, part in parts if isinstance(part, events.Opaque)]
+    given = {block.get("approval_request_id") for _, block in blocks} - {None}
+    approvals = [(seq, b) for seq, b in blocks if b.get("type") == "mcp_approval_request"]
+    pending = {seq for seq, block in approvals if block.get("id") not in given}
+    results = ((seq, part) for seq, part in parts if isinstance(part, events.ToolResult))
+    pending |= {seq for seq, part in results if part.call_id not in called}
+    pending |= {event.seq for event in stored if event.is_pinned}
+    lost = sum(tokens.get(seq, 0) for seq in pending.intersection(plan.seqs))
+    seqs, kept = sorted({*plan.seqs} - pending), sorted({*plan.kept} | pending)
+    return plan._replace(seqs=seqs, kept=kept, tokens=plan.tokens - lost)
 
 
 # ---- the summary ----
@@ -381,94 +342,89 @@ class _Draft:
     """One summary on its way: the requests for it, and what they took."""
 
     def __init__(
-        self, compactor: Compactor, host: Host, session_id: str, material: _Material
+        self,
+        compactor: Compactor,
+        host: Host,
+        plan: Range,
+        pieces: Sequence[Piece],
+        essentials: Essentials,
     ) -> None:
-        self._compactor, self._host, self._session_id = compactor, host, session_id
-        self._pieces, self._essentials = material.pieces, material.essentials
-        self._covered_tokens = material.plan.tokens
-        summarizer = compactor.summarizer
-        self._reads = getattr(summarizer, "reads_prompt", True)
-        self._most_prompt = getattr(summarizer, "max_prompt_tokens", _MAX_PROMPT_TOKENS)
-        self._most = min(host.settings.summary_tokens, self._covered_tokens // 2)
-        if self._reads:
-            self._most = min(self._most, int(self._most_prompt * _SUMMARY_SHARE))
-        self._count_text: CountText = host.family.count_text
-        self.keep = _must_keep(self._essentials, int(self._most * _KEEP_SHARE), self._count_text)
+        self._compactor, self._host, self._covered_tokens = compactor, host, plan.tokens
+        self._essentials, self._count_text = essentials, host.family.count_text
+        self._room = getattr(compactor.summarizer, "max_prompt_tokens", _MAX_PROMPT_TOKENS)
+        most = host.settings.summary_tokens, plan.tokens // 2, int(self._room * _SUMMARY_SHARE)
+        self._most = min(most)
+        self.keep = _must_keep(essentials, int(self._most * _KEEP_SHARE), self._count_text)
+        self._earlier = "".join([one.text for one in pieces if one.by == "summary"][-1:])
+        self._pieces = [piece for piece in pieces if piece.by != "summary"]
         self.provider = self.model = ""
         self.usage: Usage | None = None
         self.requests = 0
 
     def count(self, summary: str) -> int:
         """Return what a summary takes in a request."""
-        return self._host.family.count_event(
-            COMPACTION, {"parts": [{"type": "text", "text": summary}]}
-        )
+        parts = [{"type": "text", "text": summary}]
+        return self._host.family.count_event(events.COMPACTION, {"parts": parts})
 
-    async def write(self, template: Any) -> str:
+    async def write(self) -> str:
         """Return a summary that has everything that it must have.
 
         Raises:
             CompactionError: No correction has made it so, or there is no room for the prompt.
         """
-        made = [piece.text for piece in self._pieces if piece.by == "summary"]
-        before = earlier = made[-1] if made else ""
-        lines = [_shown(piece) for piece in self._pieces if piece.by != "summary"]
-        chunks = self._chunks(template, lines)
+        summary, chunks = self._earlier, self._chunks()
         for part, transcript in enumerate(chunks, 1):
             facts = {"part": part, "parts": len(chunks), "transcript": transcript}
-            is_last, draft, faults = part == len(chunks), "", list[str]()
+            facts["previous"], draft, faults = summary, "", list[str]()
             for _ in range(self._host.settings.max_corrections + 1):
-                draft = await self._ask(template, facts, before, draft, faults)
-                faults = self._faults(draft, earlier, is_last=is_last)
+                draft = await self._ask({**facts, "draft": draft, "faults": faults})
+                faults = self._faults(draft, is_last=part == len(chunks))
                 if not faults:
                     break
             else:
                 reason = f"its summary was refused after {self.requests} request(s): "
-                raise CompactionError(self._session_id, reason=reason + " ".join(faults[:5]))
-            before = draft
-        return before
+                raise self._host.error(reason + " ".join(faults[:5]))
+            summary = draft
+        return summary
 
-    def _chunks(self, template: Any, lines: Sequence[str]) -> list[str]:
+    def _chunks(self) -> list[str]:
         """Return the transcript, in as many parts as the summarizer's prompt needs."""
-        count, most = self._count_text, self._most_prompt
-        if not self._reads:
-            return [""]
-        room = most - count(self._prompt(template, part=1, parts=2)) - 3 * self._most
+        count, frame = self._count_text, self._prompt({"part": 1, "parts": 2})
+        room = self._room - count(frame) - 3 * self._most
         if room < self._most:
-            reason = f"the summarizer's prompt of {most:,} tokens has no room for the transcript."
-            remedy = "Use a model with a larger window."
-            raise CompactionError(self._session_id, reason=reason, remedy=remedy)
+            reason = f"the prompt of {self._room:,} tokens has no room for the transcript."
+            raise self._host.error(reason, "Use a summarizer with a larger window.")
         chunks, free = [list[str]()], room
-        for line in lines:
-            shown = shorten_text(line, max_tokens=room, count_text=count)
+        for piece in self._pieces:
+            most = _MOST_CALL_TOKENS if piece.by in ("call", "result") else _MOST_TEXT_TOKENS
+            line = f"[{piece.seq}] {' '.join(filter(None, (piece.by, piece.name)))}: {piece.text}"
+            shown = shorten_text(line, max_tokens=min(most, room), count_text=count)
             size = count(shown) + 1
             if size > free and chunks[-1]:
                 chunks.append([])
                 free = room
             chunks[-1].append(shown)
             free -= size
-        return [escape_tag("transcript", "\n".join(chunk)) for chunk in chunks]
+        return ["\n".join(chunk) for chunk in chunks]
 
-    def _prompt(self, template: Any, **facts: Any) -> str:
-        given: dict[str, Any] = {"previous": "", "transcript": "", "draft": "", "faults": ()}
-        given |= {"headings": self._compactor.headings, "keep": self.keep}
-        given |= {"max_tokens": self._most, **facts}
-        return str(template.render(given)).strip()
+    def _prompt(self, facts: Mapping[str, Any]) -> str:
+        tags = {"previous": "summary_so_far", "transcript": "transcript", "draft": "refused"}
+        shown = {name: escape_tag(tag, facts.get(name, "")) for name, tag in tags.items()}
+        given = {"faults": (), "headings": self._compactor.headings, "keep": self.keep}
+        return self._compactor.prompt.render(
+            {**given, "max_tokens": self._most, **facts, **shown}
+        ).strip()
 
-    async def _ask(
-        self, template: Any, facts: Mapping[str, Any], before: str, draft: str, faults: list[str]
-    ) -> str:
-        asked = {**facts, "previous": escape_tag("summary_so_far", before), "faults": faults}
-        asked["draft"] = escape_tag("refused", draft)
+    async def _ask(self, facts: Mapping[str, Any]) -> str:
         request = SummaryRequest.of(
-            self._prompt(template, **asked) if self._reads else "",
+            self._prompt(facts),
             essentials=self._essentials,
             headings=self._compactor.headings,
             keep=self.keep,
             max_tokens=self._most,
             count_text=self._count_text,
-            previous=before,
-            faults=tuple(faults),
+            previous=facts["previous"],
+            faults=tuple(facts["faults"]),
         )
         self.requests += 1
         said = await _call(self._compactor.summarizer, request)
@@ -481,7 +437,7 @@ class _Draft:
             self.usage = Usage(*map(sum, spent))
         return self._host.clean(written.text).strip()
 
-    def _faults(self, summary: str, earlier: str, *, is_last: bool) -> list[str]:
+    def _faults(self, summary: str, *, is_last: bool) -> list[str]:
         """Return what is wrong with a summary, in sentences for whoever wrote it."""
         tokens, most = self.count(summary), int(self._most * _SPARE_FACTOR)
         if not summary:
@@ -506,59 +462,28 @@ class _Draft:
         lines = [line.strip() for line in summary.split("\n") if len(line) >= _LONG_LINE_CHARS]
         if len({*lines}) < len(lines):
             faults.append("It says the same line twice.")
-        if len(earlier) >= _LONG_LINE_CHARS and _plain(earlier) in text:
+        earlier = _plain(self._earlier)
+        if len(earlier) >= _LONG_LINE_CHARS and earlier in text and earlier != text:
             faults.append("It repeats the summary before it word for word: write it anew.")
         return faults
 
 
 def _must_keep(known: Essentials, most_tokens: int, count: CountText) -> dict[str, list[str]]:
     """Return by kind what a summary must hold, as much of it as may be asked for."""
-    kinds = {
-        "Constraints": known.constraints,
-        "Open tasks": known.tasks,
-        "Files": known.files,
-        "Names": known.identifiers,
-    }
+    kinds = ("Constraints", "Open tasks", "Files", "Names")
     kept: dict[str, list[str]] = {}
-    for kind, items in kinds.items():
-        room, chosen = most_tokens, list[str]()
+    fields = known.constraints, known.tasks, known.files, known.identifiers
+    for kind, items in zip(kinds, fields, strict=True):
+        room = most_tokens
         for item in items[:_MOST_KEPT]:
             if (room := room - count(f"- {item}\n")) < 0:
                 break
-            chosen.append(item)
-        if chosen:
-            kept[kind] = chosen
+            kept.setdefault(kind, []).append(item)
     return kept
-
-
-def _shown(piece: Piece) -> str:
-    """Return a piece as a line of the transcript, shortened if it is long."""
-    most, text = _MOST_PIECE_CHARS.get(piece.by, _MOST_TEXT_CHARS), piece.text
-    if len(text) > most:
-        head, end = most * 3 // 4, most // 4
-        text = f"{text[:head]} [… {len(text) - head - end:,} characters …] {text[-end:]}"
-    named = f" {piece.name}" if piece.name else ""
-    return f"[{piece.seq}] {piece.by}{named}: {text}"
 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _compiled(template: str) -> Any:
-    from jinja2 import StrictUndefined, TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    try:
-        made = ImmutableSandboxedEnvironment(
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
-        return made.from_string(template)
-    except TemplateError as error:
-        remedy = (
-            "Correct the template of the Compactor; docs/how-to/compact-a-session.md shows one."
-        )
-        raise ConfigurationError(f"The template does not parse: {error}.", remedy=remedy) from error
 
 
 async def _call(function: Callable[..., Any], *given: Any) -> Any:
@@ -589,8 +514,7 @@ async def compact_now(compactor: Compactor, context: AssembledContext, host: Hos
     """
     check = context.check_compaction(is_explicit=True)
     if not check.needed:
-        declined = str(check.details["declined"])
-        raise CompactionError(context.metadata.session_id, reason=declined, remedy="Go on with it.")
+        raise host.error(str(check.details["declined"]), "Go on with it as it is.")
     return await compactor.compact(context, host, check=check)
 
 
@@ -598,26 +522,12 @@ async def compact_if_due(
     compactor: Compactor, context: AssembledContext, host: Host
 ) -> tuple[bool, str]:
     """Compact the session of a context if that is advised; return whether it was, and a warning."""
-    check = context.check_compaction()
-    if not check.needed:
-        return False, ""
-    failed = host.store.derived(context.metadata.session_id, _PURPOSE).get(1)
+    check, failed = context.check_compaction(), host.failed
     if failed and host.now.timestamp() < failed["until"]:
-        problem = failed["problem"]
         until = datetime.fromtimestamp(failed["until"], host.now.tzinfo).isoformat(" ", "seconds")
-        return False, f"{problem} It is tried again from {until} on."
+        return False, f"{failed['problem']} It is tried again from {until} on."
     try:
         await compactor.compact(context, host, check=check)
     except CompactionError as error:
         return False, str(error)
     return True, ""
-
-
-def _remember_failure(host: Host, session_id: str, error: Exception) -> None:
-    """Keep next to the session that it failed, so that no process tries again at once."""
-    failed: Json = host.store.derived(session_id, _PURPOSE).get(1) or {"failures": 0}
-    failures = failed["failures"] + 1
-    wait = min(host.settings.cooldown_seconds * 2.0 ** min(failures - 1, 40), _LONGEST_WAIT)
-    problem = getattr(error, "problem", f"{type(error).__name__}: {one_line(str(error))}")
-    kept = {"failures": failures, "until": host.now.timestamp() + wait, "problem": problem}
-    host.store.keep_derived(session_id, _PURPOSE, {1: kept})

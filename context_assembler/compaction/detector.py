@@ -22,6 +22,7 @@ from context_assembler.options import CompactionSettings
 from context_assembler.truncation import History
 
 _MAX_CULPRITS: Final = 5
+_KINDS: Final = ("system", "tools", "overhead", "history", "notes")
 _NEVER: Final = 1 << 62  # later than any event
 
 
@@ -96,24 +97,23 @@ def history_facts(
             starts,
             order[summary],
             lo=history.summaries[-1] + 1,
-            key=lambda at: next(
-                filter(None, map(order.__getitem__, range(at, len(order)))), _NEVER
-            ),
+            key=lambda at: next((order[n] for n in range(at, len(order)) if order[n]), _NEVER),
         )
         grown = history.ends[-1] - history.ends[first]
-    pinned = sum(tokens[line] for line in pins)
-    asked_tokens = sum(tokens[line] for line in asked if line < last)
-    in_flight = history.size(history.count - 1) - sum(
-        tokens[line] for line in pins | fixed if line >= last
-    )
-    before = sum(tokens[line] for line in pins | fixed | asked if line < last)
+
+    def size(*lines: int) -> int:
+        return sum(tokens[line] for line in lines)
+
+    pinned, earlier = size(*pins), [line for line in pins | fixed | asked if line < last]
+    in_last = size(*(line for line in pins | fixed if line >= last))
+    asked_tokens = size(*(line for line in asked if line < last))
     return HistoryFacts(
         messages=history.heads[-1] - history.notes,
         tool_calls=tool_calls,
-        compactable_tokens=history.ends[-2] - before,
+        compactable_tokens=history.ends[-2] - size(*earlier),
         grown_tokens=grown,
         pinned_tokens=pinned,
-        last_turn_tokens=asked_tokens + in_flight,
+        last_turn_tokens=asked_tokens + history.size(history.count - 1) - in_last,
     )
 
 
@@ -148,24 +148,18 @@ class CompactionDetector:
             sums[row.kind] += row.tokens
         fixed = sums["system"] + sums["tools"] + sums["overhead"]
         floor = fixed + sums["notes"] + history.pinned_tokens + history.last_turn_tokens
-        used = fixed + sums["notes"] + sums["history"]
+        used = sums.total()
         current = used if ledger.counted_tokens is None else ledger.counted_tokens
-        reason, why, threshold = self._reason(
-            ledger,
-            history,
-            limits=limits,
-            current=current,
-            history_tokens=sums["history"],
-            floor=floor,
-        )
+        usable, kept = max(ledger.budget_tokens, 0), sums["history"]
+        threshold, name, why = self._threshold(usable, limits, floor)
+        reason = name if current > threshold else None
+        why = f"{current:,} tokens, more than {threshold:,}{why}"
+        if reason is None and kept > settings.min_history_share * usable:
+            reason, why = self._count_reason(history)
         feasible = floor < threshold
         declined = self._declined(sums["history"], history)
         details: dict[str, Json] = {
-            "system_tokens": sums["system"],
-            "tools_tokens": sums["tools"],
-            "overhead_tokens": sums["overhead"],
-            "history_tokens": sums["history"],
-            "notes_tokens": sums["notes"],
+            **{f"{kind}_tokens": sums[kind] for kind in _KINDS},
             "counted_tokens": used,
             **history._asdict(),
             "target_tokens": int(threshold * settings.target_share / settings.trigger_share),
@@ -186,48 +180,36 @@ class CompactionDetector:
             needed, reason if needed else None, current, threshold, feasible, floor, details
         )
 
-    def _reason(
-        self,
-        ledger: Ledger,
-        history: HistoryFacts,
-        *,
-        limits: ModelLimits | None,
-        current: int,
-        history_tokens: int,
-        floor: int,
-    ) -> tuple[str | None, str, int]:
-        """Return the first reason there is, with its figures, and the token threshold that holds."""
-        settings, usable = self.settings, max(ledger.budget_tokens, 0)
+    def _threshold(
+        self, usable: int, limits: ModelLimits | None, floor: int
+    ) -> tuple[int, str, str]:
+        """Return the token threshold that holds, with its reason, and where it comes from."""
+        settings = self.settings
         threshold = int(settings.trigger_share * usable)
-        name, where = "token_limit", f" ([compaction] trigger_share = {settings.trigger_share:g})"
         # The lowest step of the model's price that what must stay is not over already.
         prices = limits.prices if limits is not None and settings.uses_price_steps else ()
         steps = (price.above_input_tokens for price in prices)
         step = min((one for one in steps if one > floor), default=threshold)
         if step < threshold:
-            name, threshold = "price_step", step
-            where = ", above which the model's price is higher ([compaction] uses_price_steps)"
-        if current > threshold:
-            return name, f"{current:,} tokens, more than {threshold:,}{where}", threshold
-        if history_tokens <= settings.min_history_share * usable:
-            return None, "", threshold
-        for name, number, what, most, source in (
-            ("message_count", history.messages, "messages", settings.max_messages, "max_messages"),
-            (
-                "tool_count",
-                history.tool_calls,
-                "tool calls",
-                settings.max_tool_calls,
-                "max_tool_calls",
-            ),
+            source = ", above which the model's price is higher ([compaction] uses_price_steps)"
+            return step, "price_step", source
+        return (
+            threshold,
+            "token_limit",
+            f" ([compaction] trigger_share = {settings.trigger_share:g})",
+        )
+
+    def _count_reason(self, history: HistoryFacts) -> tuple[str | None, str]:
+        """Return the first count that is too high, with its figures."""
+        settings = self.settings
+        for name, number, most in (
+            ("message", history.messages, settings.max_messages),
+            ("tool_call", history.tool_calls, settings.max_tool_calls),
         ):
             if number > most:
-                return (
-                    name,
-                    f"{number:,} {what}, more than {most:,} ([compaction] {source})",
-                    threshold,
-                )
-        return None, "", threshold
+                what = f"{name.replace('_', ' ')}s, more than {most:,} ([compaction] max_{name}s)"
+                return f"{name.removesuffix('_call')}_count", f"{number:,} {what}"
+        return None, ""
 
     def _declined(self, history_tokens: int, history: HistoryFacts) -> str | None:
         """Say why compaction would not be worth it; `None`: it would."""
@@ -295,8 +277,9 @@ def compaction_event(
             last turn, which the model is about to answer.
 
     Raises:
-        InvalidParameterError: The summary is blank, or longer than what it covers; the events are none, not stored, or not in a row;
-            or they hold a call without its result, or a result without its call.
+        InvalidParameterError: The summary is blank, or longer than what it covers; the events are
+            none, not stored, or not in a row; or they hold a call without its result, or a result
+            without its call.
     """
     if not summary.strip():
         rule, remedy = "must say something", "Ask for the summary again."
@@ -329,27 +312,20 @@ def compaction_event(
 
 def _check_pairs(covered: Sequence[SessionEvent]) -> None:
     """Refuse a range that separates a call from its result: the model must see both or neither."""
-    calls = [(call.call_id, event.seq) for event in covered for call in event.tool_calls]
-    results = [
-        (part.call_id, event.seq)
-        for event in covered
-        for part in event.parts
-        if isinstance(part, ToolResult)
-    ]
+    calls = {(call.call_id, event.seq) for event in covered for call in event.tool_calls}
+    parts = ((part, event.seq) for event in covered for part in event.parts)
+    results = {(part.call_id, seq) for part, seq in parts if isinstance(part, ToolResult)}
     called, answered = (Counter(call_id for call_id, _ in one) for one in (calls, results))
-    if unanswered := called - answered:
-        call_id, what = min(unanswered), "the result of every call"
-        at = max(seq for one, seq in calls if one == call_id)
-        remedy = f"End after its result, or before event {at}, which holds the call."
-    elif uncalled := answered - called:
-        call_id, what = min(uncalled), "the call of every result"
-        at = min(seq for one, seq in results if one == call_id)
-        remedy = f"Include its call, or begin after event {at}, which holds the result."
-    else:
+    if not (alone := (called - answered) or (answered - called)):
         return
+    call_id, is_call = min(alone), bool(called - answered)
+    seqs = [seq for one, seq in (calls if is_call else results) if one == call_id]
+    what, remedy = "call of every result", f"Include its call, or begin after event {min(seqs)}"
+    if is_call:
+        what, remedy = "result of every call", f"End after its result, or before event {max(seqs)}"
     raise InvalidParameterError(
         "covered",
         [covered[0].seq, covered[-1].seq],
-        rule=f"must hold {what} in it, but that of {call_id!r} is missing",
-        remedy=remedy,
+        rule=f"must hold the {what} in it, but that of {call_id!r} is missing",
+        remedy=f"{remedy}, which holds the {'call' if is_call else 'result'}.",
     )

@@ -64,7 +64,6 @@ class Essentials(NamedTuple):
         constraints: Sentences in which the user sets a rule, verbatim, newest first.
         tasks: Those that the latest list of tasks leaves open.
         replies: What the model said, oldest first.
-        calls: How often each tool was called.
         recent: Names in what was said and called last.
     """
 
@@ -75,7 +74,6 @@ class Essentials(NamedTuple):
     files: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
-    calls: tuple[tuple[str, int], ...] = ()
     recent: frozenset[str] = frozenset()
 
 
@@ -109,10 +107,10 @@ def read_pieces(
                     pass
 
 
-def essentials_of(pieces: Sequence[Piece]) -> Essentials:
-    """Return what a summary of these pieces must not lose."""
+def essentials_of(pieces: Sequence[Piece], clean: Callable[[str], str] = str) -> Essentials:
+    """Return what a summary of these pieces must not lose; see `read_pieces`."""
     ages = _ages(pieces)
-    scores, commands, calls = Counter[str](), Counter[str](), Counter[str]()
+    scores, commands = Counter[str](), Counter[str]()
     rules: dict[str, None] = {}
     tasks: tuple[str, ...] = ()
     recent = set[str]()
@@ -127,9 +125,8 @@ def essentials_of(pieces: Sequence[Piece]) -> Essentials:
                 rules.pop(rule, None)
                 rules[rule] = None
         elif piece.by == "call":
-            calls[piece.name] += 1
             for command in _commands(piece.arguments):
-                commands[command] += weight
+                commands[clean(command)] += weight
         found = _tasks(piece)
         tasks = tasks if found is None else found
     ranked = [name for name, _ in scores.most_common()]
@@ -138,12 +135,11 @@ def essentials_of(pieces: Sequence[Piece]) -> Essentials:
     return Essentials(
         requests=_said(pieces, "user"),
         constraints=tuple(reversed(rules)),
-        tasks=tasks,
+        tasks=tuple(map(clean, tasks)),
         replies=_said(pieces, "assistant"),
         files=tuple(files),
         commands=tuple(command for command, _ in commands.most_common()),
         identifiers=tuple(name for name in ranked if name not in known),
-        calls=tuple(calls.most_common()),
         recent=frozenset(recent),
     )
 

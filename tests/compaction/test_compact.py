@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import TemplateSyntaxError
 
 from context_assembler import (
     ContextAssembler,
@@ -23,7 +24,7 @@ from context_assembler import (
     user_event,
 )
 from context_assembler.compaction import Compactor, SummaryRequest, extract_summary, summarize_with
-from context_assembler.errors import AssemblyError, CompactionError
+from context_assembler.errors import CompactionError
 from context_assembler.events import Opaque
 from context_assembler.options import AssemblerConfig, CompactionSettings
 from context_assembler.testing import (
@@ -141,6 +142,7 @@ async def test_each_sdk_writes_a_summary_and_is_told_what_it_lacks(
     assert made_by.model == model
     assert made_by.usage is not None
     assert made_by.usage.output_tokens > 0
+    assert "\\n## Goal\\n## Constraints\\n" in first
     assert "round_half_up" in first
     assert "refused" not in first
     assert f"word for word: {RULE}" in second
@@ -176,7 +178,7 @@ async def test_a_template_of_ones_own_is_the_prompt() -> None:
 
     assert seen[0].startswith("Say it: [1] user: Make the checkout")
     assert "word for word" in seen[1]
-    with pytest.raises(AssemblyError, match="does not parse"):
+    with pytest.raises(TemplateSyntaxError):
         Compactor(template="{{ transcript")
 
 
