@@ -342,6 +342,7 @@ async def _answer(ask: _Ask) -> str | None:
         elif not hasattr(source, "list_records"):
             return "it lists nothing, and there is no query"
         else:
+            ask = ask._replace(limit=ask.limit + 1)  # one more tells whether these are all
             strategy = ask.recall.settings.strategy
             for order in _ORDERS["balanced" if callable(strategy) else strategy]:
                 found = await _of_each_kind(ask, partial(_list, ask, order))
