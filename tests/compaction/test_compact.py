@@ -11,14 +11,20 @@ from random import Random
 from typing import Any
 
 import pytest
+from anthropic import AsyncAnthropic
+from google.genai import Client
+from google.genai.types import HttpOptions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import TemplateSyntaxError
+from openai import AsyncOpenAI
 
 from context_assembler import (
+    AssembledContext,
     ContextAssembler,
     MemoryAssembler,
     SessionEvent,
+    ToolCall,
     assistant_event,
     read_transcript,
     user_event,
@@ -29,6 +35,7 @@ from context_assembler.events import Opaque
 from context_assembler.options import AssemblerConfig, CompactionSettings
 from context_assembler.testing import (
     ManualClock,
+    ProviderServer,
     ScriptedReply,
     event_log,
     serve_providers,
@@ -442,6 +449,45 @@ async def test_a_session_is_compacted_before_the_call_that_would_overflow(is_syn
     made = [event for event in await bodies(assembler) if event.type == "compaction"]
     assert len(made) > 1
     assert cuts == 0
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "gpt-5.5", "gemini-3.5-flash"])
+async def test_a_provider_takes_every_request_around_a_compaction(model: str) -> None:
+    calls = [
+        ToolCall(call_id=f"c{turn}", name="look", arguments={"at": turn}) for turn in range(24)
+    ]
+    script = [ScriptedReply("I look.", [call], thinking=FILLER * 4) for call in calls]
+
+    def look(at: int) -> str:
+        """Look at a place."""
+        return f"{at}: {FILLER * 30}"
+
+    assembler = ContextAssembler(tools=[look], auto_compact=extract_summary)
+    await assembler.add_user("shop", f"Look everywhere. {RULE}")
+    options: Any = {"model": model, "max_tokens": 2000, "max_context_tokens": 6000}
+    with serve_providers(script) as provider:
+        for _ in script:
+            context = await assembler.assemble("shop", **options)
+            reply = await ask(provider, context)
+            answer = await assembler.record("shop", reply, context)
+            assert await assembler.run_tools("shop", answer) == []
+        assert provider.refusals == ()
+
+    stored = await bodies(assembler)
+    assert len([event for event in stored if event.type == "compaction"]) > 1
+    assert len([event for event in stored if event.type == "tool_result"]) == len(calls)
+
+
+async def ask(provider: ProviderServer, context: AssembledContext) -> Any:
+    if context.provider == "anthropic":
+        async with AsyncAnthropic(base_url=provider.anthropic_url, api_key="test") as client:
+            return await client.messages.create(**context.to_anthropic())
+    if context.provider == "gemini":
+        http = HttpOptions(base_url=provider.gemini_url)
+        gemini = Client(api_key="test", http_options=http)
+        return await gemini.aio.models.generate_content(**context.to_gemini())
+    async with AsyncOpenAI(base_url=provider.openai_url, api_key="test") as openai:
+        return await openai.responses.create(**context.to_openai_responses())
 
 
 # ---- recorded sessions ----
