@@ -152,9 +152,8 @@ class Compactor:
         """Compact the session of a context; see `ContextAssembler.compact`."""
         async with host.lock:
             try:
-                done = await self._first(context, host)
-                if done is None:
-                    done = await self._compacted(context, host, check)
+                done, _ = await self._first(context, host)
+                done = done or await self._compacted(context, host, check)
             except Exception as error:
                 if not isinstance(error, CompactionError):
                     failed = host.error(f"{type(error).__name__}: {one_line(str(error))}")
@@ -193,19 +192,17 @@ class Compactor:
             metadata={"compaction": facts},
         )
         while True:
-            if (other := await self._first(context, host)) is not None:
+            other, seen = await self._first(context, host)
+            if other is not None:
                 return other
-            seen = host.store.look(host.session_id)
             try:
-                [stored] = await host.append(
-                    host.session_id, [event], expected_seq=seen.last_seq if seen else 0
-                )
+                [stored] = await host.append(host.session_id, [event], expected_seq=seen)
             except ConcurrentAppendError:
                 continue  # what arrived is newer than all that is covered
             return Compaction(stored, **facts)
 
-    async def _first(self, context: AssembledContext, host: Host) -> Compaction | None:
-        """Return a compaction that came after what the context was made from.
+    async def _first(self, context: AssembledContext, host: Host) -> tuple[Compaction | None, int]:
+        """Return a compaction that came after what the context was made from, and the last event.
 
         Raises:
             CompactionError: The session is not the one of the context any more.
@@ -214,8 +211,8 @@ class Compactor:
         if head.incarnation != about.incarnation or head.last_seq < about.last_seq:
             raise host.error("it was deleted, or set back, meanwhile.")
         arrived = host.store.events(host.session_id, after_seq=about.last_seq)
-        made = (event for event in arrived if event.type == "compaction")
-        return next((Compaction(event, is_own=False) for event in made), None)
+        made = [Compaction(one, is_own=False) for one in arrived if one.type == "compaction"]
+        return next(iter(made), None), arrived[-1].seq if arrived else about.last_seq
 
     def _read(
         self, context: AssembledContext, host: Host, check: CompactionCheck
@@ -237,18 +234,19 @@ class Compactor:
             most_calls=settings.max_tool_calls // 2,
             keep=self.keep,
         )
-        stored = host.store.events(host.session_id, limit=plan.last_seq)
+        # The last summary is among them, which may stand behind what is covered.
+        stored = host.store.events(host.session_id, limit=max(plan.seqs, default=0))
         plan = _without_pending(plan, stored, dict(zip(seqs, tokens, strict=True)))
-        covered = [event for event in stored if event.seq in {*plan.seqs}]
+        own, shown = {*plan.seqs}, {*plan.seqs, *plan.kept}
+        covered = [event for event in stored if event.seq in own]
         said = [event for event in covered if event.type != "compaction"]
         if not said:
             raise host.error("there is nothing that a summary may cover.", "Keep fewer messages.")
-        shown = {*plan.seqs, *plan.kept}
         for event in covered:  # of a summary without text, as providers write it, what it covers
             if event.type == "compaction" and event.covers and not event.text.strip():
                 shown |= {*range(event.covers.first_seq, event.covers.last_seq + 1)}
         pieces = list(read_pieces(stored, host.clean))
-        known = essentials_of(pieces, host.clean)
+        known = essentials_of([p for p in pieces if p.seq <= plan.last_seq], host.clean)
         return plan, said, _Draft(self, host, plan, [p for p in pieces if p.seq in shown], known)
 
 
@@ -331,7 +329,10 @@ def _without_pending(
     pending |= {seq for seq, part in results if part.call_id not in called}
     pending |= {event.seq for event in stored if event.is_pinned}
     lost = sum(tokens.get(seq, 0) for seq in pending.intersection(plan.seqs))
-    seqs, kept = sorted({*plan.seqs} - pending), sorted({*plan.kept} | pending)
+    seqs, kept = (
+        sorted({*plan.seqs} - pending),
+        sorted({*plan.kept} | {seq for seq in pending if seq <= plan.last_seq}),
+    )
     return plan._replace(seqs=seqs, kept=kept, tokens=plan.tokens - lost)
 
 

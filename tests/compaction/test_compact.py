@@ -202,6 +202,26 @@ async def test_each_further_summary_takes_the_place_of_the_last_one() -> None:
         assert done.summary_tokens < 2000, turn
 
 
+async def test_the_next_summarizer_reads_the_last_summary_and_what_came_since() -> None:
+    assembler = await begun()
+    summarize, seen = written(SUMMARY, f"{SUMMARY}\n{LONG_LINE}".replace("Checkout", "Money"))
+    await assembler.compact("shop", summarize, keep=20, **OPUS)
+    done = await assembler.compact("shop", summarize, keep=10, **OPUS)
+
+    first, second = seen
+    assert "step 5." in first
+    assert "step 8." not in first
+    assert second.previous == SUMMARY.strip()
+    assert SUMMARY.strip() in second
+    assert "step 8." in second
+    assert "step 5." not in second
+    assert [m.get("kind") for m in (await assembler.assemble("shop", **OPUS)).messages].count(
+        "summary"
+    ) == 1
+    assert done.event.covers is not None
+    assert done.event.covers.last_seq < done.event.seq - 2
+
+
 def extract_text(event: SessionEvent) -> str:
     assert all(f"## {heading}" in event.text for heading in ("Goal", "Constraints", "Open tasks"))
     assert "- [ ] migrate the invoices" in event.text
