@@ -43,8 +43,8 @@ _ROLES: Final[Mapping[int, Any]] = {
 _MARKER: Final = "It says how many messages are missing here."
 _ADDED: Final = "The provider would refuse the messages without it."
 _NOTHING: Final = "It holds nothing that can be sent by itself."
-_REFUSED: Final = "The provider would refuse it as it is: {}."
-_BOUND: Final = "Signed reasoning is bound to what stood before it, and that has changed."
+_REFUSED: Final = "The provider would refuse it unchanged: {}."
+_BOUND: Final = "Signed reasoning is only valid after the same messages, and these have changed."
 _FOREIGN: Final = "It has the shape of {}; the list has that of {}."
 
 
@@ -53,17 +53,16 @@ class FittedMessages:
     """Messages that fit.
 
     Attributes:
-        messages: What to send, in the shape of the list. Those that were not changed are the objects
-            given.
-        indices: Of each of these messages, its place in the list; `None`: it was added.
+        messages: What to send, in the shape of the list. Unchanged messages are the objects given.
+        indices: The place of each message in the list; `None` for an added one.
         changes: An entry for each message that was shortened, repaired, dropped or added, with the
-            rule, the reason and the tokens before and after. Its `id` is the place in the list; what
-            was added has a name.
-        tokens: Of system prompt, tools and messages together.
-        max_tokens: What these might take.
-        state: What `after` goes on from.
-        keeps_prefix: Whether `messages` begin with those that `after` had, so that prompt caches are
-            hit; without `after`, with the whole list.
+            rule, the reason and the tokens before and after. Its `id` is the place in the list, or a
+            name for an added message.
+        tokens: Size of system prompt, tools and messages together.
+        max_tokens: The most that these may take.
+        state: For `after`.
+        keeps_prefix: Whether `messages` begin with those of `after`, so that prompt caches are hit;
+            without `after`, with the whole list.
     """
 
     messages: list[Any]
@@ -95,35 +94,36 @@ def fit_messages(
     counter: CounterName = "auto",
     after: FittedMessages | None = None,
 ) -> FittedMessages:
-    """Return the messages that fit, valid for their provider, and what was done to the others.
+    """Return the messages that fit, valid for their provider, and a list of all changes.
 
         fitted = fit_messages(messages, model="gpt-5.4", max_tokens=100_000)
         client.chat.completions.create(model="gpt-5.4", messages=fitted.messages)
 
-    Nothing is stored or sent, and neither the list nor a message is changed. Called with a list that
-    has grown, it returns the same beginning until more has to go.
+    Nothing is stored or sent, and neither the list nor a message is changed. While a list grows, the
+    result keeps the same beginning until the next cut.
 
     Args:
-        messages: Of OpenAI Chat, Responses (items), Anthropic or Gemini, as dicts or the SDKs'
-            objects. Leading system messages stay first.
+        messages: Of OpenAI Chat, Responses (items), Anthropic or Gemini, as dicts or SDK objects.
+            Leading system messages stay first.
         max_tokens: For `system`, `tools` and messages together; by default the model's window less a
             reserve for the reply.
-        system: The system prompt that is sent next to the messages: text, or a list of text blocks.
-        tools: Those that are sent next to the messages: specs of any provider, or functions.
-        response_format: The schema of the reply that is sent next to the messages; as in `assemble`.
+        system: The system prompt that you send next to the messages: text, or a list of text blocks.
+        tools: Those that you send next to the messages: specs of any provider, or functions.
+        response_format: The schema of the reply that you send next to the messages; see `assemble`.
         strategy: `smart`, `simple`, `sliding`, or a function (`OwnStrategy`).
         keep_last_messages: Newest messages that stay, if they fit.
         keep_last_turns: Newest turns that stay, if they fit.
-        shorten_repeats: A cut by `smart` leaves one line of a large tool result if the same call got
-            a newer one.
+        shorten_repeats: A cut by `smart` shortens a large tool result to one line if the same call
+            got a newer one.
         on_overflow: `shorten` may shorten the user's last message as well.
         counter: How tokens are counted, as in `TokenCounter`; `simple` is quick and rough.
-        after: What was returned for the beginning of this list: only what is new is read then. It
-            changes nothing else; if it is of another list or other settings, it is not used.
+        after: The result for the beginning of this list, so that only new messages are read. It
+            never changes which messages are returned, and is ignored if it belongs to another list
+            or other settings.
 
     Raises:
-        UnknownModelError: There is no such model.
-        TranscriptError: A message cannot be read; `messages[7]` names it.
+        UnknownModelError: Nothing is known about the model.
+        TranscriptError: A message cannot be read; the error names it (`messages[7]`).
         ContextOverflowError: What may not be dropped does not fit, even shortened.
         InvalidToolError: A tool cannot be read.
         UnsupportedRequestError: The model takes tools with messages of another shape only.
@@ -244,8 +244,8 @@ class _Fitting:
                 named = fields.get("role", fields.get("type", type(messages[at]).__name__))
                 raise TranscriptError(
                     source=f"messages[{at}]",
-                    reason=f"({named!r:.60}) is no message of {', '.join(_SHAPES)}",
-                    remedy="Pass each message as that API or its SDK writes it; of a reply, its message.",
+                    reason=f"({named!r:.60}) is not a message of {', '.join(_SHAPES)}",
+                    remedy="Pass messages of one of these APIs; of a reply, pass its message.",
                 )
             self.plain.append(plain)
             self.shapes.append(shapes)

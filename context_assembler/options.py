@@ -180,21 +180,21 @@ _Share: Final = Bounds(least=0, most=1)
 
 
 class GivenOptions(TypedDict, total=False):
-    """Everything that `assemble` can be given; an option that is left out or `None` is not given.
+    """What `assemble` takes; an option that is left out or `None` is not given.
 
     Attributes:
         model: Model id, as the provider or a gateway writes it.
         temperature: How much the model varies its words.
         max_tokens: Longest reply, in tokens.
-        top_p: Share of likely words to choose from.
-        top_k: Number of likely words to choose from.
+        top_p: Share of the most likely words to choose from.
+        top_k: Number of the most likely words to choose from.
         stop_sequences: Texts that end the reply.
-        thinking_level: Effort: one of the model's own levels.
+        thinking_level: How much the model thinks: one of its own levels.
         thinking_budget: Tokens for thinking, on models that take a budget.
         system: The system prompt: text, or a function of the session that returns it. AGENT.md
-            takes its place.
-        notes: Texts by name, or functions of the session, that are sent after the history;
-            each once until it changes.
+            replaces it.
+        notes: Texts by name, or functions of the session, sent after the history; each is sent
+            again only if it changes.
         additional_system_prompt: Instructions for this call; sent as a note after the
             history.
         additional_tools: Tools for this call: functions, or specs in any provider's shape.
@@ -221,15 +221,15 @@ class GivenOptions(TypedDict, total=False):
             offered.
         sandbox_mode: Offer only tools that are marked safe.
         permissions: Globs over tool permissions: only matching tools are offered.
-        query: Text to recall memory for; what is found is a note.
-        recall_tokens: Longest note of recalled memory, with its label and fence.
-        recall_namespaces: The only projects, or users, whose memories `query`, and the tool
-            `memory`, may recall.
+        query: Text to search memory for; the memories found are sent as a note.
+        recall_tokens: Longest note of recalled memories, with its tags.
+        recall_namespaces: The only projects or users whose memories may be recalled, also by
+            the tool `memory`.
         memory_tool: Offer the tool `memory`: `search`, to search and read memories; `files`,
             to keep the files of a folder of notes, for Claude as `memory_20250818`.
-        cache: Prompt-cache policy of the payload.
-        use_cache: Whether the assembly cache may answer.
-        exact: Check the payload with the provider's own count, which asks its endpoint.
+        cache: `auto` marks what the provider's prompt cache should keep; `off` sets no marks.
+        use_cache: Whether an unchanged session may get the same context again.
+        exact: Check the size of the payload by asking the provider to count it.
         refresh: Apply edited instruction files at once, also under `freeze`.
         unknown_model: What to do with a model that has no row in model_limits.yaml.
     """
@@ -435,11 +435,12 @@ class BootstrapSettings(Settings):
     Attributes:
         folder: Their folder, relative to the configuration's.
         agent_names: Names that are accepted for AGENT.md, first match wins.
-        searches_upward: Whether the parent folders up to the repository's root are read as
-            well.
-        required: Sections that are never shortened or dropped; a missing one is a warning.
+        searches_upward: Whether to read the parent folders, up to the repository's root, too.
+        required: Sections that are never shortened or dropped; if one is missing, a warning says
+            so.
         max_file_tokens: Longest text of one file.
-        max_total_tokens: Longest text of all files together; the nearest is cut last.
+        max_total_tokens: Longest text of all files together; files of the nearest folder are cut
+            last.
         ttl_seconds: How long the folder's listing is trusted; files are always checked.
         policy: `refresh` sends an edit in the next call, which starts a new epoch;
             `freeze` waits for the next rewrite point or `refresh=True`.
@@ -487,8 +488,8 @@ class SkillSettings(Settings):
     """Where skills come from.
 
     Attributes:
-        folders: Folders of skills, relative to the configuration's; of two skills with one
-            name the earlier folder's stays.
+        folders: Folders of skills, relative to the configuration's; if two skills have the same
+            name, the one of the earlier folder stays.
         shows_examples: Whether the examples of an active skill follow its instructions.
     """
 
@@ -497,14 +498,14 @@ class SkillSettings(Settings):
 
 
 class ToolSettings(Settings):
-    """Which tools are offered: globs over names; nothing included means everything.
+    """Which tools are offered.
 
     Attributes:
-        include: Only matching tools are offered.
-        exclude: Matching tools are not offered.
+        include: Globs over names: only matching tools are offered; all if there are none.
+        exclude: Globs over names: matching tools are not offered.
         timeout_seconds: How long one tool source may take.
-        defers_above: If there are more tools than this, the model searches for the others,
-            if its provider has a search.
+        defers_above: If there are more tools than this, the model searches for tools, if its
+            provider offers tool search.
         changes: `append` announces tools that come or go after the history, if the
             provider has a form for it; `rewrite` declares them again.
     """
@@ -521,18 +522,18 @@ class MemorySettings(Settings):
 
     Attributes:
         store: URL of the store (`sqlite:memory.db`).
-        max_tokens: Longest note; never more than a quarter of what the call may send.
+        max_tokens: Longest note; never more than a quarter of the input budget.
         limit: Most memories in a note; by default only `max_tokens` limits them.
         context_types: The only kinds to search; all by default.
         namespaces: The only projects to search, none if it is empty; all by default.
-        preset: Settings for a kind of agent: see RECALL_PRESETS.
-        strategy: Instead of the preset's.
-        embedder: Finds memories by meaning as well: bundled, minilm, openai:MODEL.
-        fades_half_life_days: Time unused after which a memory is worth half.
-        fades_below: `memory fade` forgets what is worth less.
+        preset: Settings for a kind of agent; see RECALL_PRESETS.
+        strategy: How memories are ranked, instead of by the preset's strategy.
+        embedder: Finds memories by meaning, too: bundled, minilm or openai:MODEL.
+        fades_half_life_days: Time without use after which a memory is worth half.
+        fades_below: `memory fade` forgets memories that are worth less.
         seconds_per_source: How long one source may take.
         seconds_in_all: How long all sources may take.
-        cache_seconds: How long an answer holds if nothing is written; 0 for never.
+        cache_seconds: How long an answer is reused if nothing is written; 0: never.
     """
 
     store: Annotated[str | None, _Word] = None
@@ -602,8 +603,8 @@ class SafetySettings(Settings):
     Attributes:
         masks_secrets_in: Where secrets are masked: `files` (skills included),
             `tool_results`, `user`.
-        on_refusal: What is sent of a reply that the provider refused to give: a line that says so
-            (`replace`), what there is of it (`keep`), or nothing, nor of its question (`drop`).
+        on_refusal: What is sent later of a reply that the provider refused: a line that says so
+            (`replace`), the part that arrived (`keep`), or neither reply nor question (`drop`).
     """
 
     masks_secrets_in: tuple[Literal["files", "tool_results", "user"], ...] = ()
@@ -615,10 +616,10 @@ class ClockSettings(Settings):
 
     Attributes:
         is_enabled: Whether clock notes are sent.
-        format: As for strftime.
-        time_zone: IANA name.
+        format: The format of the time, as for strftime.
+        time_zone: Its IANA name, such as Europe/Berlin.
         gap_seconds: A new note is sent after this time, or on a new day.
-        date_in_system: Whether the system prompt has the day on which the history begins.
+        date_in_system: Whether the system prompt has the date on which the history begins.
     """
 
     is_enabled: bool = True
@@ -636,20 +637,20 @@ class TruncationSettings(Settings):
         window_turns: Newest turns that `sliding` keeps.
         keep_last_messages: Newest messages that a cut keeps, if they fit.
         keep_last_turns: Newest turns that a cut keeps, if they fit.
-        note_above_share: Share of the input budget from which on a note says that the
-            window is nearly full; no note by default.
+        note_above_share: Share of the input budget above which a note says that the window is
+            nearly full; no note by default.
         cache_stable: Whether cuts happen at checkpoints only.
-        step_share: What a rewrite frees, as a share of the room for history.
-        opening_share: What `smart` keeps after the task, as a share of the room, so that
-            it stays cached; at most half of what a cut leaves.
-        stub_tokens: What is left of a shortened tool result.
-        shorten_repeats: Whether a cut by `smart` leaves one line of a large tool result if the
+        step_share: How much a cut frees, as a share of the room for history.
+        opening_share: How much `smart` keeps after the task, as a share of the room, so that it
+            stays cached; at most half of what a cut leaves.
+        stub_tokens: Size of a shortened tool result.
+        shorten_repeats: Whether a cut by `smart` shortens a large tool result to one line if the
             same call, with the same arguments, got a newer one.
         on_overflow: `shorten` may shorten the user's last message as well.
-        max_result_tokens: Longest text of one tool result, whatever else is sent.
-        max_result_tokens_by_tool: The same by tool name or glob; the first match wins.
-        max_user_tokens: Longest text that a user may paste.
-        max_image_side_px: Longer side of an image that is sent.
+        max_result_tokens: Longest text of one tool result; the rest is cut off when it is sent.
+        max_result_tokens_by_tool: The same by tool name or glob; the first match applies.
+        max_user_tokens: Longest text of one user message; the rest is cut off when it is sent.
+        max_image_side_px: Longest side of an image; larger ones are scaled down.
     """
 
     strategy: Annotated[StrategyName | OwnStrategy, _read_strategy] = "smart"
@@ -673,20 +674,20 @@ class CompactionSettings(Settings):
     """When a session should be compacted.
 
     Attributes:
-        trigger_share: Share of the window without the reserve that triggers it.
-        target_share: What the history should come down to; below the trigger.
-        max_messages: Messages in the history.
-        max_tool_calls: Tool calls in the history.
+        trigger_share: Share of the window without the reserve above which a compaction is due.
+        target_share: Share to come down to; below `trigger_share`.
+        max_messages: Number of messages above which a compaction is due.
+        max_tool_calls: Number of tool calls above which a compaction is due.
         min_history_share: Share of the window without the reserve that the history must fill before
-            one of these two counts triggers it.
-        min_gain_share: Share of the history that it must be able to free.
-        min_growth_tokens: What must have been added since the last compaction.
-        uses_price_steps: Whether a model's price step is a trigger too.
+            these two counts matter.
+        min_gain_share: Share of the history that a compaction must be able to free.
+        min_growth_tokens: Tokens that must have been added since the last compaction.
+        uses_price_steps: Whether a compaction is also due above a step of the model's price.
         summary_tokens: The most that a summary may take; never more than half of what it covers.
-        max_corrections: How often a summarizer is told what its summary lacks.
+        max_corrections: How often a summarizer may correct its summary.
         timeout_seconds: How long all requests for one summary may take together.
-        cooldown_seconds: How long `auto_compact` waits after a failure; each further one doubles it,
-            up to a day.
+        cooldown_seconds: How long `auto_compact` waits after a failure; each further failure doubles
+            the wait, up to a day.
     """
 
     trigger_share: Annotated[float, _Share] = 0.8
@@ -706,8 +707,8 @@ class CompactionSettings(Settings):
         super().__init__(**given)
         if self.trigger_share <= self.target_share:
             raise ConfigurationError(
-                f"Compaction is triggered at {self.trigger_share:g} of the window and aims at "
-                f"{self.target_share:g}: every message would trigger it again.",
+                f"Compaction would start above {self.trigger_share:g} of the window and stop at "
+                f"{self.target_share:g}, so every message would start it again.",
                 remedy="Set trigger_share above target_share, for example 0.8 and 0.5.",
             )
 
@@ -724,7 +725,7 @@ class AssemblerConfig(Settings):
         account: Your tag for the API account; signed reasoning is only sent back to the account that
             it came from.
         token_counter: `auto` counts exactly if a tokenizer is bundled; `exact` refuses models without
-            one; `estimate` never counts exactly; `simple` takes 4 characters a token.
+            one; `estimate` always estimates; `simple` counts 4 characters as a token.
         calibrates_tokens: Whether reported usage corrects the counts of later messages.
         on_tool_conflict: What to do if two sources define one tool differently.
         unknown_model: What to do with a model that has no row in model_limits.yaml.
@@ -957,9 +958,9 @@ class _Objection(NamedTuple):
 
 # Why a model of each rule refuses temperature, top_p and top_k.
 _REFUSALS: Final[Mapping[str, str]] = {
-    "never": "is not taken",
+    "never": "is not supported",
     "ignored": "has no effect",
-    "effort_none": "is only taken with thinking_level='none'",
+    "effort_none": "is only supported with thinking_level='none'",
     "fixed": "is fixed",
 }
 
@@ -980,7 +981,7 @@ def _thinking_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Obj
         return
     name = "thinking_level" if level == "none" or budget is None else "thinking_budget"
     if not thinking.kinds and not limits.is_assumed:
-        rule = "is not taken, as the model does not reason,"
+        rule = "is not supported, as the model does not reason,"
         yield _Objection(name, rule, is_refused=not wants_none)
     # Some models always think.
     # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking (2026-11-27)
@@ -989,12 +990,14 @@ def _thinking_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Obj
         lowest = f"The least is thinking_level={levels[0]!r}." if levels else "Leave it out."
         yield _Objection(name, "cannot switch thinking off", lowest)
     if level not in (None, "none", *levels) and not limits.is_assumed:
-        rule = f"must be one of {listed}" if levels else "is not taken, but thinking_budget is,"
+        rule = f"must be one of {listed}" if levels else "is not supported, but thinking_budget is,"
         yield _Objection("thinking_level", rule)
     if budget and not limits.is_assumed:
         least, most = thinking.min_budget_tokens or 0, thinking.max_budget_tokens
         if "budget" not in thinking.kinds:
-            yield _Objection("thinking_budget", f"is not taken, but thinking_level is ({listed}),")
+            yield _Objection(
+                "thinking_budget", f"is not supported, but thinking_level is ({listed}),"
+            )
         elif not least <= budget <= (most or budget):
             bounds = f"at least {least:,}" if most is None else f"between {least:,} and {most:,}"
             remedy = "Pass such a number, or 0 if thinking may be switched off."
@@ -1029,7 +1032,7 @@ def _sampling_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Obj
             is_free = is_temperature and value == rules.fixed_temperature
         if name == "top_k" and limits.provider == "openai":
             remedy = "Leave it out, or use top_p."
-            yield _Objection(name, "has no meaning to openai", remedy, is_refused)
+            yield _Objection(name, "is not supported", remedy, is_refused)
         elif rules.temperature in _REFUSALS and not is_free:
             yield _Objection(name, _REFUSALS[rules.temperature], is_refused=is_refused)
         elif is_temperature and value > rules.max_temperature:
@@ -1058,13 +1061,13 @@ def _other_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Object
         is_requested = settled.layers.get("stop_sequences", "request") == "request"
         if not limits.parameters.accepts_stop or (speaks_responses and not is_requested):
             remedy = "Leave it out, and say in the prompt where to stop."
-            yield _Objection("stop_sequences", "is not taken", remedy)
+            yield _Objection("stop_sequences", "is not supported", remedy)
     # https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (2026-11-27)
     if choice is not None:
         remedy = "Use 'auto' and ask for the tool in the prompt, or choose another model."
         is_forced = choice.mode in ("any", "tool")
         if features.get("tools") is False and choice.mode != "none":
-            yield _Objection("tool_choice", "is not taken, nor are tools,", remedy)
+            yield _Objection("tool_choice", "is not supported, nor are tools,", remedy)
         elif is_forced and features.get("forced_tools") is False:
             yield _Objection("tool_choice", "cannot force a call", remedy)
         elif is_forced and limits.provider == "anthropic" and options.thinking_budget:

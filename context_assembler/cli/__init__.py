@@ -20,12 +20,12 @@ COMPACTION_NEEDED, COMPACTION_INFEASIBLE, PAYLOAD_REFUSED = 10, 11, 12
 MODEL_NEEDS_ATTENTION, LINT_FOUND, INTERRUPTED = 13, 14, 130
 EXIT_CODES: Final = {
     FINE: "fine",
-    UNWRITTEN: "stdout could not be written to, or nobody reads it any more",
+    UNWRITTEN: "stdout cannot be written to",
     ERROR: "the input or a setting is wrong; stderr says what to do",
     COMPACTION_NEEDED: "check: the session should be compacted",
     COMPACTION_INFEASIBLE: "check: compaction cannot help; what must stay is too big",
     PAYLOAD_REFUSED: "the provider would refuse the payload",
-    MODEL_NEEDS_ATTENTION: "models check: a model is retired, deprecated or about to be",
+    MODEL_NEEDS_ATTENTION: "models check: a model is deprecated, retired or about to retire",
     LINT_FOUND: "lint: an instruction file has an error",
     INTERRUPTED: "interrupted",
 }

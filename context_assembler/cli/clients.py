@@ -67,7 +67,7 @@ def install_hook(name: str, *, settings: Path | None = None, observes: bool = Tr
         hook: dict[str, Json] = {"type": "command", "command": command, "timeout": client.timeout}
         entry = {"hooks": [hook]} if client.is_nested else {"command": command}
         if not is_list(entries := hooks.setdefault(event, [])):
-            remedy = "Make it a list."
+            remedy = "Correct the file: make it a list."
             raise ConfigurationError(f"{path}: hooks.{event} is not a list.", remedy=remedy)
         entries.append(entry)
     return _write(path, given, made)
@@ -177,7 +177,7 @@ def _write(path: Path, given: Mapping[str, Any], made: Mapping[str, Any]) -> boo
     except ValueError as error:
         remedy = "Correct the file, or edit it by hand."
         raise ConfigurationError(
-            f"{path} cannot be written again: {error}.", remedy=remedy
+            f"{path} cannot be written as JSON: {error}.", remedy=remedy
         ) from error
     kept = path.with_name(f"{path.name}.bak")
     if path.exists() and not kept.exists():

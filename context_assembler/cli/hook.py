@@ -38,12 +38,12 @@ def install(
 ) -> Answer:
     """Let a client run the hook when a session starts.
 
-    A copy of the settings file is kept (.bak), and everything else in it stays.
+    Everything else in the settings file stays; a copy is kept (.bak).
 
     Args:
         client: claude_code, codex, gemini_cli or cursor.
         settings: The settings file, instead of this user's own.
-        observe: For Claude Code: also remember sessions when they end; by default yes.
+        observe: For Claude Code: also remember sessions when they end; on by default.
     """
     changed = install_hook(client, settings=settings, observes=observe is not False)
     said = "The hook is installed." if changed else "The hook was installed already."
@@ -65,7 +65,7 @@ def uninstall(client: str = "claude_code", *, settings: Path | None = None) -> A
 
 @cli.command(hooks, "log")
 def log(*, limit: int = 20) -> Answer:
-    """Show which session read what, the newest last.
+    """Show what each session read, the newest last.
 
     Args:
         limit: How many sessions to show.

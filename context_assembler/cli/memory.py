@@ -88,12 +88,12 @@ async def search(
 
     Args:
         query: Any text.
-        kind: memories, code …; repeatable.
-        event_type: Of events, only those of this type; repeatable.
-        entity_type: Of entities, only those of this type; repeatable.
-        limit: The most memories.
-        max_tokens: The most tokens of the answer.
-        explain: Show why each candidate is in the answer or not.
+        kind: Only memories of this kind: memories, code …; repeatable.
+        event_type: Only events of this type; repeatable.
+        entity_type: Only entities of this type; repeatable.
+        limit: How many memories at most.
+        max_tokens: Longest answer, in tokens.
+        explain: Show why each candidate was kept or left out.
     """
     settings = AssemblerConfig().memory
     names = settings.namespaces if namespace is None else (namespace,)
@@ -156,7 +156,7 @@ async def import_(
 
     Args:
         file: A file or folder; - reads stdin.
-        namespace: The project of memories that name none.
+        namespace: The project for memories that name none.
         partial: Read a file even if more than a tenth of it cannot be read.
     """
     source = io.BytesIO(cli.read_content(file)) if file == cli.STANDARD else file
@@ -194,13 +194,13 @@ async def export(file: Path, *, memory: Words = None, namespace: Words = None) -
 async def fade(
     *, memory: Words = None, half_life_days: float | None = None, dry_run: bool = False
 ) -> Answer:
-    """Forget memories that are worth too little.
+    """Forget memories that have lost their worth.
 
-    Their worth is their importance, halved for each half-life without use.
+    A memory's worth is its importance, halved for each half-life without use.
 
     Args:
-        half_life_days: After how many days without use the worth is halved.
-        dry_run: Show what would be forgotten, and forget nothing.
+        half_life_days: Days without use after which the worth is halved.
+        dry_run: Only list what would be forgotten.
     """
     settings = AssemblerConfig().memory
     days = half_life_days or settings.fades_half_life_days
@@ -226,7 +226,7 @@ async def evaluate(file: Path, *, memory: Words = None, budget: list[int] | None
 
     Args:
         file: Questions with their evidence, JSON Lines.
-        budget: In tokens; repeatable.
+        budget: A token budget; repeatable.
     """
     questions = memories.read_questions(cli.read_text(file).splitlines(), name=str(file))
     budgets: dict[str, Any] = {"budgets_tokens": tuple(dict.fromkeys(budget))} if budget else {}

@@ -23,8 +23,8 @@ async def observe(
 ) -> Answer:
     """Remember what sessions of a coding agent did.
 
-    Running it twice adds nothing. Without files it reads the JSON of a hook from stdin (PostToolUse, Stop, SessionEnd). Then an
-    error is a note on stderr and the exit code is 0: a hook that fails must not stop its client.
+    Running it twice adds nothing. Without files it reads the JSON of a hook from stdin (PostToolUse, Stop, SessionEnd). It then
+    writes errors to stderr and ends with exit code 0, because a failing hook must not stop its client.
 
     Args:
         files: Session files of Claude Code.

@@ -86,7 +86,7 @@ async def opened_assembler(given: Given) -> AsyncGenerator[ContextAssembler, Non
     tools = as_object(told).get("tools", told)
     if not isinstance(tools, list):
         remedy = 'Write a JSON list of tool specs, or an object with a list called "tools".'
-        raise ConfigurationError(f"{given['tools']} holds no list of tools.", remedy=remedy)
+        raise ConfigurationError(f"{given['tools']} has no list of tools.", remedy=remedy)
     async with (
         opened_store(given["sessions"]) as store,
         ContextAssembler(
@@ -169,7 +169,7 @@ def _show(context: AssembledContext, provider: cli.Words, *, every: bool) -> Ite
 async def check(given: Given, session: str) -> cli.Answer:
     """Say whether a session should be compacted.
 
-    Exit code: 0 not needed, 10 needed, 11 it cannot help: what must stay is over the threshold.
+    Exit code: 0 not needed, 10 needed, 11 cannot help, because what must stay is too large.
     """
     async with opened_assembler(given) as assembler:
         answer = await assembler.check_compaction(session, given["agent"], **_options_of(given))
@@ -209,7 +209,7 @@ def fit(
 ) -> cli.Answer:
     """Print the messages of a file that fit.
 
-    They are JSON, in their own shape. What was left out, shortened or added is in the --json output. A summary goes to stderr.
+    They are JSON, in the shape of the file. --json also lists all changes. A summary goes to stderr.
 
     Args:
         file: JSON with a list of messages, or a request with its system prompt and tools; '-' reads

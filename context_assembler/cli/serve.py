@@ -39,14 +39,14 @@ def serve(
     """Serve memory, requests and sessions over HTTP.
 
     Args:
-        host: The address to listen on; any but the loopback needs a token.
+        host: The address to listen on; any but loopback needs a token.
         port: The port; 0 takes a free one.
         socket: Path of a Unix socket, instead of host and port.
         token: What requests must carry, as 'Authorization: Bearer …'.
-        workers: How many processes answer.
+        workers: How many processes to run.
         bootstrap: The folder with AGENT.md and the others.
         state: The folder of snapshots and the hook's log; by default ~/.context-assembler.
-        demo: Serve a bundled session and a memory of this folder, from temporary files.
+        demo: Serve a sample session and a sample memory from temporary files.
     """
     load_package("fastapi", "The worker", extra="serve")
     load_package("uvicorn", "The worker", extra="serve")

@@ -88,7 +88,7 @@ async def import_(
     """Read transcripts into a session store.
 
     What cannot be read is listed; the last line counts the rows. Several sessions in one file get the ids <file>-1, <file>-2 …
-    Nothing is written unless everything can be read.
+    If a file cannot be read, nothing is written.
 
     Args:
         file: '-' reads stdin.
@@ -100,8 +100,11 @@ async def import_(
     found = [one for path in file for one in _read(path, format, partial=partial)]
     ids = [session] if session else [name for name, *_ in found]
     if len({*ids}) != len(found):
-        problem = f"{len(found)} sessions were found, and not as many names for them."
-        raise errors.ConfigurationError(problem, remedy="Import the files one by one.")
+        problem = (
+            f"The files hold {len(found)} sessions, but there are {len({*ids})} names for them."
+        )
+        remedy = "Leave out --session, or import the files one by one."
+        raise errors.ConfigurationError(problem, remedy=remedy)
     async with opened_store(sessions, creates=True) as store:
         stored = [await _stored(store, name) for name in ids]
         for name, before in zip(ids, stored, strict=True):
@@ -261,7 +264,7 @@ def _shifted(event: SessionEvent, by: int) -> SessionEvent:
 async def export(session: str, *, sessions: Words = None, format: str = "openai_chat") -> Answer:
     """Write a session as a transcript to stdout.
 
-    With --json it is the 'text' of an object.
+    With --json, the transcript is the field 'text' of an object.
 
     Args:
         session: The session's id.
@@ -291,7 +294,7 @@ async def show(session: str, *, last: int = 10, sessions: Words = None) -> Answe
     """Show what a store holds of a session, and its newest events.
 
     Args:
-        last: How many events.
+        last: How many events to show.
     """
     async with opened_store(sessions) as store:
         head = await store.head(session)
@@ -313,12 +316,12 @@ async def delete(session: list[str], *, sessions: Words = None) -> Answer:
 
 @cli.command(stored_sessions, "prune")
 async def prune(*, days: int = 90, dry_run: bool = False, sessions: Words = None) -> Answer:
-    """Delete the sessions that nothing was added to for some days.
+    """Delete the sessions that have had no new events for some days.
 
-    A session whose events carry no time counts from when it was created.
+    If its events have no time, a session counts from its creation.
 
     Args:
-        days: For how many days nothing was added.
+        days: Delete sessions without new events for so many days.
         dry_run: Only list them.
     """
     limit, old = datetime.now(tz=UTC) - timedelta(days=days), list[SessionHead]()

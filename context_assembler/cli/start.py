@@ -35,11 +35,11 @@ _REPLY: Final = "Great, that goes into the pull request. I am merging now."
 async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_000) -> cli.Answer:
     """Assemble a bundled session and show what fills its window.
 
-    Needs no set-up and sends nothing. The session is in a temporary SQLite file.
+    It needs no set-up and sends nothing. The session is in a temporary SQLite file.
 
     Args:
         model: Repeatable; by default claude-opus-5-5 and gpt-6.2-sol.
-        max_context_tokens: Upper bound of the input; a small one shows a cut.
+        max_context_tokens: Upper bound of the input; a small number shows a cut.
     """
     sample = read_transcript(Path(bundled_path("samples/coding_agent.json")))
     models, contexts = model or _MODELS, list[AssembledContext]()
@@ -114,7 +114,7 @@ def _prompt_of(payload: JsonObject) -> str:
 def init(folder: Path = Path(), *, force: bool = False, samples: bool = False) -> cli.Answer:
     """Write sample instruction files and a settings file.
 
-    What exists stays as it is, unless --force is given.
+    It keeps existing files, unless you pass --force.
 
     Args:
         folder: The folder to write to; by default this one.
@@ -170,7 +170,7 @@ def lint(
 ) -> cli.Answer:
     """Check a folder of instruction files.
 
-    They are read as the assembler would read them. It shows each file's encoding, size, tokens and imports, what the caps cut, links, copies and
+    It shows each file's encoding, size, tokens and imports, what the caps cut, links, copies and
     secrets.
     Exit code: 14 if there is an error, or with --strict a warning.
 

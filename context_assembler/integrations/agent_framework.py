@@ -5,8 +5,8 @@
 The session keeps all messages; a request holds those that fit, next to the instructions and the
 tools. Messages that stay are the framework's own objects, with every kind of content; what OpenAI
 Chat has no form for is counted as its JSON. A message that is shortened or repaired is a copy in
-which only texts, results and calls differ, and the framework is told what it stands for; one that is
-added has nothing but its content. A message that cannot be read is a `TranscriptError`.
+which only texts, results and calls differ, marked as the framework marks such messages; an added one
+has only its content. If a message cannot be read, a `TranscriptError` names it.
 """
 
 import warnings
@@ -35,8 +35,8 @@ class FitMiddleware(ChatMiddleware):
     """Fits the messages of each model call.
 
     Args:
-        model: Whose rules and limits hold; by default the one that is called.
-        on_fit: Gets what `fit_messages` returned, with all changes, before each request.
+        model: The model whose rules and limits apply; by default the one that is called.
+        on_fit: Called with the `FittedMessages` before each request.
         settings: Those of `fit_messages`: `max_tokens`, `strategy`, `keep_last_turns` and others.
     """
 
@@ -52,8 +52,8 @@ class FitMiddleware(ChatMiddleware):
         """Replace the messages of the call by those that fit."""
         options: Any = context.options or {}
         if options.get("conversation_id"):
-            told = "The service keeps the messages of this conversation: they are not fitted."
-            warnings.warn(f"{told} Set the option store=False to fit them.", stacklevel=2)
+            told = "The service keeps the messages of this conversation, so they are not cut."
+            warnings.warn(f"{told} Set the option store=False to let them be cut.", stacklevel=2)
         else:
             self._fit(context, options)
         await call_next()

@@ -14,11 +14,11 @@ _CONVERSATIONS: Final = 32  # that go on cheaply; any other is read again
 
 
 class Fitter:
-    """Fits list after list, each from where it was when it was shorter.
+    """Fits lists of messages; of a list that has grown, it reads only what is new.
 
     Args:
-        model: Whose rules and limits hold; by default the one that the framework calls.
-        on_fit: Gets what `fit_messages` returned, with all changes, before each request.
+        model: The model whose rules and limits apply; by default the one that the framework calls.
+        on_fit: Called with the `FittedMessages` before each request.
         settings: Those of `fit_messages`: `max_tokens`, `strategy`, `keep_last_turns` and others.
     """
 

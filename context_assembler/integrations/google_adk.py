@@ -5,7 +5,7 @@
 The session keeps all events; a request holds the contents that fit, next to the system instruction
 and the tools. Contents that stay are ADK's own objects, with thoughts, signatures, files and ids. One
 that is shortened or repaired keeps its role, its ids and its other parts. Nothing else of the request
-changes. Contents that cannot be read are a `TranscriptError` that names them.
+changes. If a content cannot be read, a `TranscriptError` names it.
 """
 
 import warnings

@@ -3,10 +3,10 @@
     agent = create_agent(model, tools, middleware=[FitMiddleware(max_tokens=100_000)])
 
 The state keeps the whole history; a request holds what fits. Messages that stay are the objects of
-the state. Of a message that is shortened or repaired all stays but the content and, if calls had to
-be repaired, these and their ids. One that is added has nothing but its content. Pictures, files and
-thinking stay in messages that stay; what the library does not know is counted as its JSON.
-A message that cannot be read is a `TranscriptError` that names it.
+the state. A message that is shortened or repaired keeps everything but its content and, if calls had
+to be repaired, the calls and their ids. An added one has only its content. Messages that stay keep
+pictures, files and thinking; content that the library does not know is counted as its JSON.
+If a message cannot be read, a `TranscriptError` names it.
 """
 
 import json
@@ -36,8 +36,8 @@ class FitMiddleware(AgentMiddleware[Any, Any, Any]):
     """Fits the messages of each request; `pre_model_hook` and `fit` do it without `create_agent`.
 
     Args:
-        model: Whose rules and limits hold; by default the one that is called.
-        on_fit: Gets what `fit_messages` returned, with all changes, before each request.
+        model: The model whose rules and limits apply; by default the one that is called.
+        on_fit: Called with the `FittedMessages` before each request.
         settings: Those of `fit_messages`: `max_tokens`, `strategy`, `keep_last_turns` and others.
     """
 

@@ -3,11 +3,11 @@
     reply = await litellm.acompletion(**to_litellm(context))
     litellm.callbacks = [FitCallback(max_tokens=100_000)]
 
-A payload is that of `AssembledContext`, with the model's name as it was asked for. LiteLLM puts all
-system messages first for Claude and Gemini, so that notes further down go to these as the user's.
-Reasoning that is signed or encrypted comes back on the model's own API alone (`api=`); what another
-one cannot take is an entry of the context's report. Replies of all three APIs go to `record` as they
-are. The callback changes nothing but the list of messages; messages that stay are the same objects.
+A payload is that of `AssembledContext`, with the model name that you gave. LiteLLM puts all system
+messages first for Claude and Gemini, so these get notes further down as user messages. Signed or
+encrypted reasoning comes back only on the model's own API (`api=`); the context's report says what
+another one cannot take. Pass replies of all three APIs to `record` as they are. The callback changes
+only the list of messages; messages that stay are the same objects.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ def to_litellm(
         api: `openai_chat` for `litellm.completion`, `openai_responses` for `litellm.responses`,
             `anthropic` for `litellm.anthropic.messages.create`.
         model_name: The name that LiteLLM knows, such as that of an Azure deployment; by default the
-            model that the context was assembled for, whose limits hold in any case.
+            context's model, whose limits apply in any case.
     """
     payload: dict[str, Any] = context.to_request(api)
     payload["model"] = model_name or context.metadata.asked_model
@@ -54,15 +54,16 @@ def to_litellm(
 
 
 class FitCallback(CustomLogger):
-    """Fits the messages of each asynchronous call, in a proxy as well, once its model is chosen.
+    """Fits the messages of each asynchronous call, also in a proxy, once its model is chosen.
 
-    What cannot fit is LiteLLM's `ContextWindowExceededError`, for which a proxy may have fallbacks.
+    If messages cannot fit, it raises LiteLLM's `ContextWindowExceededError`, for which a proxy may
+    have fallbacks.
 
     Args:
-        model: Whose rules and limits hold; by default the one that is called.
-        limits_of: Of models with names of your own, such as Azure deployments, the model that each
-            is: `{"azure/my-deployment": "gpt-4.1"}`.
-        on_fit: Gets what `fit_messages` returned, with all changes, before each request.
+        model: The model whose rules and limits apply; by default the one that is called.
+        limits_of: The model behind each of your own names, such as Azure deployments:
+            `{"azure/my-deployment": "gpt-4.1"}`.
+        on_fit: Called with the `FittedMessages` before each request.
         settings: Those of `fit_messages`: `max_tokens`, `strategy`, `keep_last_turns` and others.
     """
 

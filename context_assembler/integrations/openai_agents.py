@@ -5,11 +5,11 @@
 
 The run and its session keep all items; a request holds those that fit, next to the instructions and
 the tools. Items that stay are the SDK's own objects, with reasoning, ids and `provider_data`. An item
-that is shortened or repaired keeps its other fields. An item that cannot be read is a
-`TranscriptError` that names it.
+that is shortened or repaired keeps its other fields. If an item cannot be read, a `TranscriptError`
+names it.
 
 A `StoredSession` returns every item as it was added, and holds it as an event as well, so that
-`ContextAssembler`, the command line and the inspector can go on with the session.
+`ContextAssembler` and the command line can continue the session.
 """
 
 import json
@@ -79,7 +79,7 @@ def _with_own(sent: Any, plain: Any, own: Any) -> Any:
 
 
 class StoredSession:
-    """A `Session` of the SDK over a session store; `ContextAssembler` can go on with it.
+    """A `Session` of the SDK over a session store; `ContextAssembler` can continue it.
 
     Args:
         store: A URL, or an opened store, which is yours to close.
@@ -92,8 +92,8 @@ class StoredSession:
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the newest items, oldest first.
 
-        They come back as they were added. If others wrote into the session, all of them are written
-        anew from its events: what a compaction covers is left to its summary, and ids may be missing.
+        They come back as they were added. If others wrote into the session, all items are rendered
+        from its events: a summary replaces what its compaction covers, and ids may be missing.
         """
         events, kept = await self._load()
         if all(_KEY in event.metadata for event in kept):
@@ -111,7 +111,7 @@ class StoredSession:
         await self.store.append(self.session_id, [_event(item) for item in items])
 
     async def pop_item(self) -> Any:
-        """Take the newest item back: an event says so, none is deleted.
+        """Take back the newest item; an event notes that, and no event is deleted.
 
         Raises:
             ConfigurationError: Others wrote the newest event.
@@ -121,8 +121,8 @@ class StoredSession:
             return None
         if _KEY not in kept[-1].metadata:
             raise ConfigurationError(
-                f"The newest event of session {self.session_id!r} is not of the SDK.",
-                remedy="Fork the session in front of that event.",
+                f"The newest event of session {self.session_id!r} was not added by the SDK.",
+                remedy="Fork the session before that event.",
             )
         seq = kept[-1].seq
         taken = SessionEvent(

@@ -3,11 +3,10 @@
     agent = Agent(model, tools=tools, capabilities=[FitHistory(max_tokens=100_000)])
 
 The history of the run stays whole; a request holds what fits. Messages and parts that stay are the
-objects of the history. A request that loses some of its parts keeps its other fields. Of a part that
-is shortened or repaired all stays but the content and the id of its call; a reply whose calls had to
-be repaired has them anew. What is added has nothing but its content. Parts that tell of instructions,
-tools or settings always stay.
-What the library does not know is counted as its JSON.
+objects of the history. A request that loses some of its parts keeps its other fields. A part that is
+shortened or repaired keeps everything but its content and the id of its call; a reply whose calls had
+to be repaired has new ones. An added part has only its content. Parts with instructions, tools or
+settings always stay. Content that the library does not know is counted as its JSON.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,8 +45,8 @@ class FitHistory(AbstractCapability[Any]):
     """Fits the messages of each request; `fit` does it without an agent.
 
     Args:
-        model: Whose rules and limits hold; by default the one that is called.
-        on_fit: Gets what `fit_messages` returned, with all changes, before each request.
+        model: The model whose rules and limits apply; by default the one that is called.
+        on_fit: Called with the `FittedMessages` before each request.
         settings: Those of `fit_messages`: `max_tokens`, `strategy`, `keep_last_turns` and others.
     """
 

@@ -152,7 +152,7 @@ async def check_session_store(store: SessionStore) -> None:
     It writes into sessions of its own and deletes them at the end; give it an empty store.
 
     Raises:
-        AssertionError: The store does something else; the message says what it must do.
+        AssertionError: The store breaks a rule; the message says what it must do.
     """
     asked: dict[str, Any] = {"head": store.head, "delete": store.delete}
     for name, ask in {**asked, "load": partial(_load, store)}.items():

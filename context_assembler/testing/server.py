@@ -190,7 +190,7 @@ class ProviderServer:
             return ScriptedReply(f"You said: {heard or 'nothing'}", stop_reason="end_turn")
         with self._lock:
             if not self._script:
-                raise RefusedError("The script of this test has no line left.")
+                raise RefusedError("The script of this test has no line left: add a reply.")
             line = self._script.popleft()
         if isinstance(line, ScriptedError):
             raise RefusedError(line.message, line.status, line.kind)
@@ -240,13 +240,12 @@ def serve_providers(
     have read.
 
     Args:
-        script: The replies, in the order in which they are asked for; without one the model repeats
-            what it heard.
+        script: The replies, in order; without a script the model repeats what it received.
         counter: Measures prompts; by default the counter of each request's model.
-        today: The day for dated rules; by default the newest hold.
+        today: The day for dated rules; by default the newest rules apply.
 
     Raises:
-        AssertionError: At the end: the script was not played to its last line.
+        AssertionError: At the end, if lines of the script are left.
     """
     provider = ProviderServer(script, counter, today)
     endpoint = type("_BoundEndpoint", (_Endpoint,), {"provider": provider})

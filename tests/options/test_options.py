@@ -162,7 +162,7 @@ def test_a_setting_that_does_not_exist_is_named_with_its_table() -> None:
 
 
 def test_a_compaction_that_every_message_would_trigger_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="every message would trigger it again"):
+    with pytest.raises(ConfigurationError, match="every message would start it again"):
         CompactionSettings(trigger_share=0.5)
 
 
@@ -361,9 +361,13 @@ def settle(model: str, *, layer: Any = "request", **options: Any) -> tuple[Param
 REJECTED: dict[str, tuple[str, dict[str, Any], str]] = {
     "an effort of no model": (OPUS, {"thinking_level": "huge"}, "must be one of low"),
     "an effort of a model that has none": (
-        *(SONNET, {"thinking_level": "low"}, "thinking_level is not taken, but thinking_budget is"),
+        *(
+            SONNET,
+            {"thinking_level": "low"},
+            "thinking_level is not supported, but thinking_budget is",
+        ),
     ),
-    "a budget of a model that has none": (OPUS, {"thinking_budget": 2000}, "is not taken"),
+    "a budget of a model that has none": (OPUS, {"thinking_budget": 2000}, "is not supported"),
     "a small budget": (SONNET, {"thinking_budget": 5}, "at least 1,024 tokens"),
     "a budget over its maximum": (
         *("gemini-2.5-flash", {"thinking_budget": 99_000}, "between .* and 24,576 tokens"),
@@ -375,12 +379,12 @@ REJECTED: dict[str, tuple[str, dict[str, Any], str]] = {
         *(
             "gemini-3.1-pro-preview",
             {"thinking_level": "low", "thinking_budget": 100},
-            "thinking_budget is not taken",
+            "thinking_budget is not supported",
         ),
     ),
     "thinking that cannot be off": (OPUS, {"thinking_budget": 0}, "thinking"),
     "a model that does not reason": ("gpt-4o", {"thinking_level": "low"}, "does not reason"),
-    "sampling that is not taken": (OPUS, {"temperature": 1}, "is not taken"),
+    "sampling that is not supported": (OPUS, {"temperature": 1}, "is not supported"),
     "sampling while it reasons": ("gpt-5.5", {"temperature": 1}, "thinking_level='none'"),
     "sampling while Claude thinks": (
         *(SONNET, {"thinking_budget": 2000, "top_p": 0.5}, "unless it is at least 0.95"),
@@ -389,13 +393,13 @@ REJECTED: dict[str, tuple[str, dict[str, Any], str]] = {
         *(SONNET, {"temperature": 1, "top_p": 0.5}, "cannot be combined with temperature"),
     ),
     "more heat than it takes": (SONNET, {"temperature": 2}, "between 0 and 1 for claude"),
-    "top_k of OpenAI": ("gpt-4o", {"top_k": 5}, "no meaning to openai"),
+    "top_k of OpenAI": ("gpt-4o", {"top_k": 5}, "top_k is not supported"),
     "a reply too long": ("gpt-4o", {"max_tokens": 99_999}, "at most 16,384"),
     "a forced tool": (OPUS, {"tool_choice": "any"}, "cannot force a call"),
     "a forced tool while thinking": (
         *(SONNET, {"tool_choice": "any", "thinking_budget": 2000}, "cannot be combined"),
     ),
-    "stops of a model that takes none": ("gpt-5", {"stop_sequences": ["x"]}, "is not taken"),
+    "stops of a model that takes none": ("gpt-5", {"stop_sequences": ["x"]}, "is not supported"),
 }
 
 
