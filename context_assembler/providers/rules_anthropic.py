@@ -32,7 +32,8 @@ A18: {_DOCS}/about-claude/models/whats-new-opus-5-5 | A20: {_TOOLS}/tool-search-
 A21: {_BUILD}/vision; {_GITHUB}/BerriAI/litellm/issues/24900 | A23: {_BUILD}/context-windows |
 A22: {_DOCS}/api/errors; {_CODE}/5174 | A27: {_BUILD}/effort | A29: {_BUILD}/compaction |
 A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A32: {_CODE}/4668 |
-A12: {_DOCS}/api/messages/create | A33: {_GITHUB}/Dokploy/mcp/issues/74 |
+A12: {_DOCS}/api/messages/create | A24: {_BUILD}/prompt-caching | A25: {_BUILD}/compaction |
+A26: {_BUILD}/context-editing | A33: {_GITHUB}/Dokploy/mcp/issues/74 |
 A34: {_TOOLS}/programmatic-tool-calling | A35: {_CODE}/473
 """)
 """Rule → where it is written."""
@@ -175,6 +176,19 @@ def _settings(s: _Sent) -> Iterator[Row]:
     yield not as_text(body.get("model")), "A0", "model", "a model id is required"
     yield not most >= 0, "A0", "max_tokens", "a number of tokens is required"
     yield most % 1 > 0, "A0", "max_tokens", "must be a whole number"
+    if most == 0:
+        asked = as_object(body.get("output_config")).get("format")
+        forces = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
+        for name, given in (("stream", body.get("stream")), ("output_config.format", asked)):
+            yield given, "A24", name, "not taken with max_tokens 0"
+        is_odd = s.thinks in ("enabled", "adaptive", "between_tools")
+        yield is_odd, "A24", "thinking", "not taken with max_tokens 0"
+        yield forces, "A24", "tool_choice", "no forced tool choice with max_tokens 0"
+    managed = as_object(body.get("context_management"))
+    yield body.get("compaction") and managed, "A25", "compaction", "excludes context_management"
+    edits = [as_text(one.get("type")) for one in wire.objects_in(managed.get("edits"))]
+    is_late = any(kind.startswith("clear_thinking") for kind in edits[1:])
+    yield is_late, "A26", "context_management.edits", "clear_thinking must come first"
     yield not s.count, "A0", "messages", "one is required"
     yield most > longest, "A23", "max_tokens", f"the model's most is {longest:,}"
     for at, stop in enumerate(as_list(body.get("stop_sequences"))):
@@ -219,6 +233,9 @@ def _sampling(s: _Sent) -> Iterator[Row]:
         yield is_fixed and not is_default, "A14", name, "the model takes default sampling only"
         yield has_budget and not is_default, "A14", name, "not taken while the model thinks"
         yield is_odd, "A14", name, "must be a number" + f" between 0 and {most:g}" * (most < inf)
+    top_p = wire.as_number(s.body.get("top_p") or 1)
+    is_odd = not s.is_newest and s.thinks == "enabled" and 0 <= top_p < 0.95
+    yield is_odd, "A14", "top_p", "must be between 0.95 and 1 while the model thinks"
     is_either = rule is not None and _EITHER.fullmatch(rule.id) and not s.is_newest
     yield is_either and given > 1, "A14", "top_p", "is not taken next to temperature"
 
@@ -440,6 +457,9 @@ def _media(s: _Sent) -> Iterator[Row]:
 
 def _cache_marks(s: _Sent) -> Iterator[Row]:
     marked = [block for block in (*s.tools, *s.system, *s.unusual) if _mark(block.body)]
+    for block in s.turns[-1].blocks[-1:] if s.turns and _mark(s.body) else ():
+        is_odd = _mark(block.body) not in ("", _mark(s.body))
+        yield is_odd, "A19", block.where, "differs in ttl from the automatic breakpoint"
     ttls = [ttl for holder in (*(block.body for block in marked), s.body) if (ttl := _mark(holder))]
     yield len(ttls) > 4, "A19", "messages", f"{len(ttls)} breakpoints, at most 4 are taken"
     is_odd = "5m" in ttls and "1h" in ttls[ttls.index("5m") :]

@@ -201,6 +201,20 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
     "half a token": ("A0", {"max_tokens": 1.5}),
     "a field of other APIs": ("A0", {"messages.0.name": "Ada"}),
     "a type of other APIs": ("A0", said({"type": "input_text", "text": "a"})),
+    "warming the cache in a stream": ("A24", {"max_tokens": 0, "stream": True}),
+    "warming the cache while thinking": (
+        "A24",
+        {"max_tokens": 0, "thinking": {"type": "adaptive"}},
+    ),
+    "two ways of compaction": (
+        "A25",
+        {"compaction": {"type": "summarize"}, "context_management": {"edits": [{}]}},
+    ),
+    "thinking cleared late": (
+        "A26",
+        {"context_management": {"edits": [{}, {"type": "clear_thinking_20251015"}]}},
+    ),
+    "another ttl at the end": ("A19", {**marked(LONG), "cache_control": MARK}),
     "an effort on a model without": (
         "A27",
         {"model": "claude-haiku-4-5", "output_config": {"effort": "low"}},
