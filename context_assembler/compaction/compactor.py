@@ -154,13 +154,14 @@ class Compactor:
             try:
                 done, _ = await self._first(context, host)
                 done = done or await self._compacted(context, host, check)
-            except Exception as error:
-                if not isinstance(error, CompactionError):
-                    failed = host.error(f"{type(error).__name__}: {one_line(str(error))}")
-                    host.remember(failed.problem)
-                    raise failed from error
+            except CompactionError as error:
                 host.remember(error.problem)
                 raise
+            except Exception as error:
+                said = one_line(str(error)) or "it took too long."  # as a time-out says
+                failed = host.error(f"{type(error).__name__}: {said}")
+                host.remember(failed.problem)
+                raise failed from error
             host.remember("")
         if self.after is not None and done.is_own:
             await _call(self.after, done)
@@ -223,11 +224,9 @@ class Compactor:
         room = target - check.floor_tokens - settings.summary_tokens
         if check.reason == "explicit":  # it is asked for, however little there is
             room = min(room, details["compactable_tokens"] // 2)
-        kinds, tokens, seqs = context.columns()
+        columns = context.columns()
         plan = plan_range(
-            kinds,
-            tokens,
-            seqs,
+            *columns,
             room_tokens=room,
             task_tokens=int(_TASK_SHARE * target),
             most_messages=settings.max_messages // 2,
@@ -236,7 +235,7 @@ class Compactor:
         )
         # The last summary is among them, which may stand behind what is covered.
         stored = host.store.events(host.session_id, limit=max(plan.seqs, default=0))
-        plan = _without_pending(plan, stored, dict(zip(seqs, tokens, strict=True)))
+        plan = _without_pending(plan, stored, dict(zip(columns[2], columns[1], strict=True)))
         own, shown = {*plan.seqs}, {*plan.seqs, *plan.kept}
         covered = [event for event in stored if event.seq in own]
         said = [event for event in covered if event.type != "compaction"]

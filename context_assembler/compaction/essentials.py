@@ -103,55 +103,42 @@ def read_pieces(
                     yield Piece(event.seq, by, clean(text))
                 case events.Image() | events.Document():
                     yield Piece(event.seq, by, f"[{type(part).__name__.lower()}]")
-                case _:
-                    pass
 
 
 def essentials_of(pieces: Sequence[Piece], clean: Callable[[str], str] = str) -> Essentials:
     """Return what a summary of these pieces must not lose; see `read_pieces`."""
-    ages = _ages(pieces)
     scores, commands = Counter[str](), Counter[str]()
-    rules: dict[str, None] = {}
-    tasks: tuple[str, ...] = ()
-    recent = set[str]()
-    for piece, age in zip(pieces, ages, strict=True):
+    rules, tasks, recent = list[str](), list[str](), set[str]()
+    for piece, age in zip(pieces, _ages(pieces), strict=True):
         weight = _WEIGHTS[piece.by] * (1 + (_NEW_FACTOR - 1) * 0.5 ** (age / _HALF_LIFE))
         for name, number in _names(piece):
             scores[name] += weight * number
             if age < _RECENT and piece.by in ("user", "assistant", "call"):
                 recent.add(name)
         if piece.by == "user":
-            for rule in _rules(piece.text):
-                rules.pop(rule, None)
-                rules[rule] = None
+            rules += _rules(piece.text)
         elif piece.by == "call":
             for command in _commands(piece.arguments):
                 commands[clean(command)] += weight
         found = _tasks(piece)
         tasks = tasks if found is None else found
     ranked = [name for name, _ in scores.most_common()]
-    files = [name for name in ranked if _is_file(name)]
-    known = {*files}
+    files = dict.fromkeys(filter(_is_file, ranked))
     return Essentials(
         requests=_said(pieces, "user"),
-        constraints=tuple(reversed(rules)),
+        constraints=tuple(dict.fromkeys(reversed(rules))),
         tasks=tuple(map(clean, tasks)),
         replies=_said(pieces, "assistant"),
         files=tuple(files),
         commands=tuple(command for command, _ in commands.most_common()),
-        identifiers=tuple(name for name in ranked if name not in known),
+        identifiers=tuple(name for name in ranked if name not in files),
         recent=frozenset(recent),
     )
 
 
 def _said(pieces: Sequence[Piece], by: Author) -> tuple[str, ...]:
-    """Return what somebody said, each text where it was said last."""
-    texts: dict[str, None] = {}
-    for piece in pieces:
-        if piece.by == by and (text := one_line(piece.text)):
-            texts.pop(text, None)
-            texts[text] = None
-    return tuple(texts)
+    """Return what somebody said, each text once."""
+    return tuple(dict.fromkeys(one_line(one.text) for one in pieces if one.by == by))
 
 
 def _ages(pieces: Sequence[Piece]) -> list[int]:
@@ -199,17 +186,17 @@ def _commands(arguments: Json) -> Iterator[str]:
             yield line[:_MOST_NAME_CHARS]
 
 
-def _tasks(piece: Piece) -> tuple[str, ...] | None:
+def _tasks(piece: Piece) -> list[str] | None:
     """Return the open tasks of a list in the piece; `None` if it holds no such list."""
     if piece.by == "call":
         values: list[Any] = [*piece.arguments.values()] if is_object(piece.arguments) else []
         for rows in values:
             if is_list(rows) and rows and all(is_object(row) and "status" in row for row in rows):
                 named = [(str(row["status"]), _task_text(row)) for row in rows]
-                return tuple(t for status, t in named if t and status.lower() not in _DONE)
+                return [t for status, t in named if t and status.lower() not in _DONE]
         return None
     boxes = _BOX.findall(piece.text) if piece.by in ("user", "assistant") else ()
-    return tuple(one_line(text) for mark, text in boxes if mark in " -~") if boxes else None
+    return [one_line(text) for mark, text in boxes if mark in " -~"] if boxes else None
 
 
 def _task_text(row: Any) -> str:
