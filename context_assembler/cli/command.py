@@ -33,7 +33,7 @@ _HELPS: Final = {
     "memory": "The memory store, such as sqlite:memory.db; by default that of the settings.",
     "model": "The model's id, as the provider or a gateway writes it.",
     "namespace": "The project that a memory belongs to.",
-    "kind": "memories, code …; the kind of memory.",
+    "kind": "The kind of memory: memories, code ….",
     "session": "The session's id.",
     "provider": "anthropic, openai_chat, openai_responses or gemini; the model's own by default.",
     "format": "The transcript format, such as claude_code or openai_chat.",

@@ -207,16 +207,16 @@ def fit(
     max_tokens: int | None = None,
     truncation_strategy: cli.Words = None,
 ) -> cli.Answer:
-    """Print the messages of a file that fit.
+    """Make the messages in a file fit, and print them.
 
     They are JSON, in the shape of the file. --json also lists all changes. A summary goes to stderr.
 
     Args:
         file: JSON with a list of messages, or a request with its system prompt and tools; '-' reads
             stdin.
-        model: By default the request's own model.
-        max_tokens: For system prompt, tools and messages together; by default the model's window less
-            a reserve.
+        model: The model; by default the one that the file names.
+        max_tokens: Limit for system prompt, tools and messages together; by default the model's window
+            less a reserve.
         truncation_strategy: smart, simple or sliding; smart by default.
     """
     rows = parse_source(cli.read_text(file), str(file)).rows("messages", "input", "contents")
@@ -252,7 +252,7 @@ def lint_payload(file: Path, *, provider: cli.Words = None, model: cli.Words = N
 
     Args:
         file: JSON; '-' reads stdin.
-        model: By default the payload's own model.
+        model: The model; by default the one that the payload names.
     """
     given = cli.parse_json(cli.read_text(file), file)
     payload = as_object(given)

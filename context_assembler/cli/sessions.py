@@ -91,7 +91,7 @@ async def import_(
     If a file cannot be read, nothing is written.
 
     Args:
-        file: '-' reads stdin.
+        file: The transcripts; '-' reads stdin.
         session: The new session's id; by default the file's name.
         agent: The agent of the session.
         append: Append what is new to a session that exists.
