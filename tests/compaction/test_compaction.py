@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 
 from context_assembler.compaction import (
+    CompactionCheck,
     CompactionDetector,
     HistoryFacts,
     compaction_event,
     history_facts,
+    plan_range,
 )
 from context_assembler.context import Ledger, LedgerRow
 from context_assembler.errors import InvalidParameterError
 from context_assembler.events import (
     ASSISTANT,
     COMPACTION,
+    HAS_CALLS,
     NOTE,
     PINNED,
     TOOL_RESULT,
@@ -279,6 +282,76 @@ def test_no_setting_makes_a_loop_and_who_is_in_the_way_is_named() -> None:
             assert not check.needed, seed
 
     assert min(reasons["infeasible"], reasons["token_limit"], reasons["message_count"]) > 200
+
+
+Lines = list[tuple[int, int, int]]  # kind, tokens and event of each
+
+
+def _talk(random: Random) -> Lines:
+    """Return turns of any size, some pinned, with calls and their results."""
+    size, lines = random.choice((20, 800, 4000)), list[tuple[int, int]]()
+    for _ in range(random.choice((1, 3, 10, 40))):
+        lines.append((USER | PINNED * (random.random() < 0.05), random.randint(1, size)))
+        for _ in range(random.choice((0, 1, 5))):
+            lines.append((ASSISTANT | HAS_CALLS, random.randint(1, size)))
+            lines += [(TOOL_RESULT, random.randint(1, 3 * size))] * random.choice((1, 3))
+        lines.append((ASSISTANT, random.randint(1, size)))
+    return [(kind, tokens, seq) for seq, (kind, tokens) in enumerate(lines, 1)]
+
+
+def _compacted(lines: Lines, check: CompactionCheck, chosen: CompactionSettings) -> Lines | None:
+    """Return the lines after a compaction as `compact` plans it; `None`: nothing can be covered."""
+    kinds, tokens, seqs = map(list, zip(*lines, strict=True))
+    target = check.details["target_tokens"]
+    plan = plan_range(
+        bytes(kinds),
+        tokens,
+        seqs,
+        room_tokens=target - check.floor_tokens - chosen.summary_tokens,
+        task_tokens=target // 10,
+        most_messages=chosen.max_messages // 2,
+        most_calls=chosen.max_tool_calls // 2,
+    )
+    if not plan.last_seq:
+        return None
+    summary = COMPACTION, min(chosen.summary_tokens, plan.tokens // 2), max(seqs) + 1
+    kept = [line for line in lines if line[2] not in {*plan.seqs}]
+    place = sum(line[2] < min(plan.seqs) for line in kept)
+    return [*kept[:place], summary, *kept[place:]]
+
+
+def test_what_a_compaction_leaves_needs_no_other_one() -> None:
+    made = 0
+    for seed in range(3000):
+        random = Random(seed)
+        trigger = random.choice((0.5, 0.8, 0.95))
+        chosen = CompactionSettings(
+            trigger_share=trigger,
+            target_share=random.uniform(0.1, trigger - 0.05),
+            max_messages=random.choice((5, 20, 100)),
+            max_tool_calls=random.choice((3, 50)),
+            min_history_share=random.choice((0.0, 0.3)),
+            min_growth_tokens=0,
+            summary_tokens=random.choice((100, 4000)),
+        )
+        budget, system = random.choice((7000, 31_000)), random.choice((100, 3000))
+        lines: Lines | None = _talk(random)
+        for rounds in range(4):
+            assert lines is not None
+            history = History(stub_tokens=200)
+            history.extend([line[0] for line in lines], [line[1] for line in lines])
+            calls = sum(line[0] == TOOL_RESULT for line in lines)
+            known = history_facts(history, tool_calls=calls, seqs=[line[2] for line in lines])
+            window = ledger(history=history.ends[-1], system=system, budget=budget)
+            check = CompactionDetector(chosen).check(window, history=known)
+            before = history.ends[-1]
+            if not check.needed or (lines := _compacted(lines, check, chosen)) is None:
+                break
+            made += 1
+            assert rounds < 2, seed
+            assert sum(line[1] for line in lines) < before
+
+    assert made > 300
 
 
 # Kinds and tokens of lines, their numbers, and: messages, compactable and grown tokens.
