@@ -683,7 +683,8 @@ class CompactionSettings(Settings):
         min_gain_share: Share of the history that a compaction must be able to free.
         min_growth_tokens: Tokens that must have been added since the last compaction.
         uses_price_steps: Whether a compaction is also due above a step of the model's price.
-        summary_tokens: The most that a summary may take; never more than half of what it covers.
+        summary_tokens: The most that a summary may take; never more than half of what it covers, or
+            a quarter of what the history should come down to.
         max_corrections: How often a summarizer may correct its summary.
         timeout_seconds: How long all requests for one summary may take together.
         cooldown_seconds: How long `auto_compact` waits after a failure; each further failure doubles

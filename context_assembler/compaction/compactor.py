@@ -36,6 +36,7 @@ _MAX_PROMPT_TOKENS: Final = 100_000  # of a summarizer that does not say
 _MOST_CALL_TOKENS, _MOST_TEXT_TOKENS = 400, 4000  # in a prompt, of a call or a result, of a text
 _KEEP_SHARE: Final = 0.08  # of a summary, for each kind of what must be in it
 _MOST_KEPT: Final = 20
+_TARGET_SHARE: Final = 0.25  # of the target: what a summary may take of a small window
 _SUMMARY_SHARE: Final = 0.125  # of a small summarizer's prompt
 _SPARE_FACTOR: Final = 1.25  # by which a summary may exceed what was asked for
 _LONG_LINE_CHARS: Final = 80  # a line that long stands in a summary once
@@ -221,7 +222,8 @@ class Compactor:
         """Return what is covered, its events, and the summary to be written."""
         settings, details = host.settings, check.details
         target = details["target_tokens"]
-        room = target - check.floor_tokens - settings.summary_tokens
+        most = min(settings.summary_tokens, int(_TARGET_SHARE * target))
+        room = target - check.floor_tokens - most
         if check.reason == "explicit":  # it is asked for, however little there is
             room = min(room, details["compactable_tokens"] // 2)
         columns = context.columns()
@@ -246,7 +248,8 @@ class Compactor:
                 shown |= {*range(event.covers.first_seq, event.covers.last_seq + 1)}
         pieces = list(read_pieces(stored, host.clean))
         known = essentials_of([p for p in pieces if p.seq <= plan.last_seq], host.clean)
-        return plan, said, _Draft(self, host, plan, [p for p in pieces if p.seq in shown], known)
+        pieces = [piece for piece in pieces if piece.seq in shown]
+        return plan, said, _Draft(self, host, plan, pieces, known, most_tokens=most)
 
 
 # ---- what is covered ----
@@ -348,12 +351,13 @@ class _Draft:
         plan: Range,
         pieces: Sequence[Piece],
         essentials: Essentials,
+        *,
+        most_tokens: int,
     ) -> None:
         self._compactor, self._host, self._covered_tokens = compactor, host, plan.tokens
         self._essentials, self._count_text = essentials, host.family.count_text
         self._room = getattr(compactor.summarizer, "max_prompt_tokens", _MAX_PROMPT_TOKENS)
-        most = host.settings.summary_tokens, plan.tokens // 2, int(self._room * _SUMMARY_SHARE)
-        self._most = min(most)
+        self._most = min(most_tokens, plan.tokens // 2, int(self._room * _SUMMARY_SHARE))
         self.keep = _must_keep(essentials, int(self._most * _KEEP_SHARE), self._count_text)
         self._earlier = "".join([one.text for one in pieces if one.by == "summary"][-1:])
         self._pieces = [piece for piece in pieces if piece.by != "summary"]
