@@ -432,9 +432,9 @@ class _Draft:
         )
         self.requests += 1
         said = await _call(self._compactor.summarizer, request)
+        if not isinstance(said, str | Written):
+            raise TypeError(f"A summarizer must return text, not {type(said).__name__}.")
         written = said if isinstance(said, Written) else Written(said)
-        if not isinstance(written.text, str):
-            raise TypeError(f"A summarizer must return text, not {type(written.text).__name__}.")
         self.provider, self.model = written.provider, written.model
         if written.usage is not None:
             spent = zip(self.usage or Usage(), written.usage, strict=True)

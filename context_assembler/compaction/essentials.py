@@ -103,6 +103,8 @@ def read_pieces(
                     yield Piece(event.seq, by, clean(text))
                 case events.Image() | events.Document():
                     yield Piece(event.seq, by, f"[{type(part).__name__.lower()}]")
+                case _:
+                    pass
 
 
 def essentials_of(pieces: Sequence[Piece], clean: Callable[[str], str] = str) -> Essentials:
