@@ -829,7 +829,7 @@ class ContextAssembler:
             return draft.gather(head, offered, _NOTHING, texts)
 
     async def _gather(self, head: SessionHead, draft: _Draft) -> _Gathered:
-        if not self._waits(draft):
+        if not (self._waits(draft) or draft.functions):  # a plain function may block: not the loop
             return self._gather_now(head, draft)
         from asyncio import gather
 
@@ -1064,10 +1064,13 @@ class ContextAssembler:
             except errors.ContentError as error:
                 await self.add_tool_result(session_id, call.call_id, str(error), is_error=True)
 
+        if not timeout_seconds >= 0:
+            about: Any = {"rule": "must be 0 or more", "remedy": "Pass seconds, such as 300."}
+            raise errors.InvalidParameterError("timeout_seconds", timeout_seconds, **about)
         first = min(replies, key=lambda event: event.seq)
         stored = self.store.events(session_id, after_seq=first.seq - 1, limit=1)
-        if [(one.id, one.created_at, one.text) for one in stored] != [
-            (first.id, first.created_at, first.text)
+        if [(one.id, one.created_at, one.parts) for one in stored] != [
+            (first.id, first.created_at, first.parts)
         ]:
             rule = f"must be a reply that session {session_id!r} holds"
             remedy = "Record it there first, and pass what record returned."

@@ -38,6 +38,7 @@ app: Final = typer.Typer(add_completion=False)
 stored_sessions: Final = typer.Typer(help="List sessions of a store, show one, delete them.")
 app.add_typer(stored_sessions, name="sessions")
 _MOST_ISSUES: Final = 10
+_MOST_DAYS: Final = 36_500
 
 
 @asynccontextmanager
@@ -308,9 +309,9 @@ async def show(session: str, *, last: int = 10, sessions: Words = None) -> Answe
 async def delete(session: list[str], *, sessions: Words = None) -> Answer:
     """Delete sessions with all their events."""
     async with opened_store(sessions) as store:
-        heads = [await store.head(name) for name in session]  # all of them, or none
-        for name in session:
-            await store.delete(name)
+        heads = [await store.head(name) for name in dict.fromkeys(session)]  # all, or none
+        for head in heads:
+            await store.delete(head.session.id)
     return Answer([_about(head) for head in heads], [f"{len(heads)} deleted."])
 
 
@@ -324,6 +325,9 @@ async def prune(*, days: int = 90, dry_run: bool = False, sessions: Words = None
         days: Delete sessions without new events for so many days.
         dry_run: Only list them.
     """
+    if not 0 <= days <= _MOST_DAYS:
+        rule = f"must be from 0 to {_MOST_DAYS:,}"
+        raise errors.InvalidParameterError("--days", days, rule=rule, remedy="Pass --days 90.")
     limit, old = datetime.now(tz=UTC) - timedelta(days=days), list[SessionHead]()
     async with opened_store(sessions) as store:
         for head in await store.list_sessions():

@@ -4,7 +4,7 @@ import asyncio
 import enum
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -198,11 +198,18 @@ async def test_a_reply_of_another_session_runs_nothing() -> None:
     await assembler.add_user("other", "Go.")
     await assembler.sessions.append("other", [assistant_event("Hi."), assistant_event("Hi.")])
     call = ToolCall(call_id="1", name="look", arguments={"city": "Lima"})
+    theirs = replace(answers[-1], parts=(replace(call, call_id="2"),))
 
-    for session, answer in (("other", answers[-1]), ("s", assistant_event((call,)))):
+    for session, answer in (
+        ("other", answers[-1]),
+        ("s", assistant_event((call,))),
+        ("s", theirs),
+    ):
         with pytest.raises(InvalidParameterError, match="must be a reply that session"):
             await assembler.run_tools(session, answer)
 
+    with pytest.raises(InvalidParameterError, match="must be 0 or more"):
+        await assembler.run_tools("s", answers, timeout_seconds=float("nan"))
     assert tools.ran == []
 
 
