@@ -604,7 +604,7 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
         ReplyError: The reply is none of this API's.
     """
     warnings: list[str] = []
-    pieces = reply if isinstance(reply, list | tuple) else [reply]
+    pieces: Any = reply if issubclass(type(reply), list | tuple) else [reply]
     chunks = list(map(snake_fields, wire.read_stream(pieces)))  # one, but for a stream
     if not chunks:
         raise ReplyError(reply, reason="it is neither a dict nor an SDK object")
