@@ -173,9 +173,9 @@ class _Fitting:
             raise problem
         parts = [one if is_object(one) else text_part(str(one)) for one in listed(prompt or [])]
         text = prompt if isinstance(prompt, str) else text_of({"type": "text", **p} for p in parts)
-        chosen = declared.DefaultsResolver({"model": self.limits.id}).resolve()
+        form = {"model": self.limits.id, "response_format": asked.get("response_format")}
+        chosen = declared.DefaultsResolver(form).resolve()
         parameters, _ = declared.validate_for_model(chosen, self.limits)
-        parameters = parameters._replace(response_format=asked.get("response_format"))
         most = asked.get("max_tokens")
         reserve = parameters.max_tokens if most is None else 0
         request = Request(limits=self.limits, parameters=parameters, system=text, tools=specs)

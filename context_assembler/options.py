@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -34,7 +33,7 @@ from typing import (
 
 from context_assembler import errors
 from context_assembler.errors import Bounds, ConfigurationError, InvalidParameterError
-from context_assembler.events import Json, JsonObject, is_object, is_plain
+from context_assembler.events import Json, JsonObject, is_list, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
 from context_assembler.ports import OwnStrategy, ResponseFormat, TextOf, ToolChoice, ToolSpec
 from context_assembler.texts import read_file
@@ -97,34 +96,98 @@ def _read_tool_choice(name: str, value: Json) -> ToolChoice:
     return ToolChoice(mode=mode, allows_parallel=parallel)
 
 
+_NO_FORMAT: Final = ResponseFormat(name="text")  # what a higher layer gives to ask for plain text
+_SCHEMA_KEYS: Final = (
+    *("schema", "response_json_schema", "responseJsonSchema", "response_schema", "responseSchema"),
+)
+_SAYS_WHAT: Final = frozenset("type properties enum const $ref anyOf oneOf allOf".split())
+_TYPES: Final = frozenset("object array string number integer boolean null".split())
+_BY_NAME: Final = frozenset("properties patternProperties $defs definitions".split())
+_VALUES: Final = frozenset("enum const default example examples dependentRequired".split())
+_GEMINI_KEYS: Final = {"defs": "$defs", "ref": "$ref"} | {
+    re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", key): key
+    for key in (
+        "anyOf oneOf additionalProperties propertyOrdering minItems maxItems minLength maxLength "
+        "minProperties maxProperties prefixItems uniqueItems"
+    ).split()
+}
+
+
 def _read_response_format(name: str, value: Any) -> ResponseFormat:
-    """Read a JSON schema, as JSON text as well, a pydantic model, or the form of an SDK.
+    """Read a JSON schema, as JSON text as well, a pydantic model, or the form of an SDK."""
+    if isinstance(value, ResponseFormat):
+        return value
+    try:
+        return _response_format(json.loads(value) if isinstance(value, str) else value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        rule = f"must be a schema of the reply ({error})"
+        remedy = "Pass a JSON schema, or the class of a pydantic model."
+        raise InvalidParameterError(name, value, rule=rule, remedy=remedy) from None
+
+
+def _response_format(value: Any) -> ResponseFormat:
+    """Read what is not JSON text; a form of OpenAI's has a name, and is not strict by itself.
 
     Source:
         types of the packages anthropic 2.14, openai 3.57 and google-genai 3.6: JSONOutputFormatParam,
         ResponseFormatJSONSchema, ResponseTextConfigParam, GenerateContentConfig (read 2026-11-30)
     """
-    if isinstance(value, ResponseFormat):
-        return value
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = json.loads(value)
-    fields = dict(value) if is_object(value) else {}
+    fields = {} if isinstance(value, type) else {**(value if is_object(value) else _dump(value))}
     for nested in ("format", "json_schema"):
         if is_object(inner := fields.get(nested)):
             fields |= inner
-    is_form = fields.get("type") in ("json_schema", "json_object") or "response_mime_type" in fields
-    keys = "schema", "response_json_schema", "response_schema"
-    own = None if is_form or not fields else fields
-    schema = next((fields[key] for key in keys if key in fields), own)
-    title, model = fields.get("name"), cast("Any", value if schema is None else schema)
-    if hasattr(model, "model_json_schema"):
-        title, schema = title or model.__name__, model.model_json_schema()
-    if not is_object(schema) and not (is_form and schema is None):
-        rule, remedy = "must be a schema of the reply", "Pass a JSON schema, or a pydantic model."
-        raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+    mime = fields.get("response_mime_type") or fields.get("responseMimeType")
+    kind, title = mime or fields.get("type"), fields.get("name")
+    if kind in ("text", "text/plain"):
+        return _NO_FORMAT
+    schema: Any = next((fields[key] for key in _SCHEMA_KEYS if key in fields), None)
+    if schema is None and kind in ("json_object", "application/json"):
+        return ResponseFormat()
+    if mime not in (None, "application/json"):
+        raise ValueError(f"{mime} is not JSON")
+    schema = (fields or value) if schema is None else schema
+    if isinstance(schema, type) and hasattr(schema, "model_json_schema"):
+        title, schema = title or schema.__name__, cast("Any", schema).model_json_schema()
+    read = _json_schema(json.loads(json.dumps(schema, default=_dump, allow_nan=False)))
+    if not is_object(read) or not read.keys() & _SAYS_WHAT:
+        raise ValueError("it has neither a type nor properties")
     title = re.sub(r"[^a-zA-Z0-9_-]", "_", title or "reply")[:64]
-    return ResponseFormat(schema, title, fields.get("strict") is not False)
+    return ResponseFormat(read, title, bool(fields.get("strict", "name" not in fields)))
+
+
+def _dump(value: Any) -> dict[str, Any]:
+    """Return the fields of an SDK's object."""
+    if isinstance(value, type) or not hasattr(value, "model_dump"):
+        raise TypeError(f"{errors.brief(value)} is not JSON")
+    return cast("dict[str, Any]", value.model_dump(by_alias=True, exclude_none=True))
+
+
+def _json_schema(given: Json) -> Json:
+    """Return a schema and all inside it as JSON Schema has it; Gemini has words of its own.
+
+    Source:
+        https://ai.google.dev/api/caching#Schema (read 2026-11-30)
+    """
+    if not is_object(given):
+        return [_json_schema(one) for one in given] if is_list(given) else given
+    made: dict[str, Json] = {}
+    for key, value in given.items():
+        if key == "type":
+            kinds = [str(one).lower() for one in (value if is_list(value) else [value])]
+            if wrong := [one for one in kinds if one not in {*_TYPES, "type_unspecified"}]:
+                raise ValueError(f"{wrong[0]!r} is not a type of JSON Schema")
+            if "type_unspecified" not in kinds:
+                made[key] = kinds if is_list(value) else kinds[0]
+        elif key in _BY_NAME | {"defs"} and is_object(value):
+            named = {name: _json_schema(one) for name, one in value.items()}
+            made[_GEMINI_KEYS.get(key, key)] = named
+        else:
+            made[_GEMINI_KEYS.get(key, key)] = value if key in _VALUES else _json_schema(value)
+    if order := made.pop("propertyOrdering", None):
+        listed = made.get("properties", {})
+        made["properties"] = {name: listed[name] for name in order if name in listed} | listed
+    is_nullable = made.pop("nullable", False)
+    return {"anyOf": [made, {"type": "null"}]} if is_nullable else made
 
 
 def _read_tools(_: str, value: Any) -> tuple[Any, ...]:
@@ -1102,6 +1165,8 @@ def validate_for_model(settled: Settled, limits: ModelLimits) -> tuple[Parameter
         settled = _leave_out(settled, found, limits.id)
     given = settled.options.given
     chosen = {name: given[name] for name in Parameters._fields if name in given}
+    if chosen.get("response_format") == _NO_FORMAT:
+        del chosen["response_format"]
     return Parameters(**chosen), settled
 
 

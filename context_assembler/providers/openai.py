@@ -216,8 +216,8 @@ class OpenAIWire(wire.GrownWire):
     def _reply_format(self, request: Request) -> Item:
         """Return the form of the reply; without strict mode if its schema cannot be enforced.
 
-        Strict mode wants all properties to be required, as `to_strict_json_schema` of the openai
-        package 3.57 writes them.
+        Strict mode wants all properties to be required; `to_strict_json_schema` of the openai package
+        3.57 requires those with a default as well.
         """
         given = request.parameters.response_format
         if given is None or given.schema is None:

@@ -318,9 +318,11 @@ def target_of(root: JsonObject, reference: str) -> JsonObject | None:
 def closed_schema(
     schema: JsonObject, *, requires_all: bool = False, unsaid: AbstractSet[str] = frozenset()
 ) -> dict[str, Json]:
-    """Return a copy whose objects take no other properties than they name, and maybe require all.
+    """Return a copy whose objects take no other properties than they name.
 
     Args:
+        requires_all: Require what may be null or has a default as well: a reply can still say that
+            there is nothing. Other properties stay optional: to require them would say another thing.
         unsaid: Keywords that stand in the description instead.
     """
     made = as_object(fresh_json(schema))
@@ -329,11 +331,19 @@ def closed_schema(
         if "object" in (as_list(one.get("type")) or [one.get("type")]):
             one.setdefault("additionalProperties", False)
             if requires_all:
-                one["required"] = [*as_object(one.get("properties"))]
+                held, named = as_object(one.get("properties")), as_list(one.get("required"))
+                one["required"] = [key for key in held if key in named or _may_lack(held[key])]
         if lost := {key: one.pop(key) for key in sorted(unsaid & one.keys())}:
             said = f"{as_text(one.get('description'))}\n{compact_json(lost)}"
             one["description"] = said.strip()
     return made
+
+
+def _may_lack(schema: Json) -> bool:
+    """Whether a value may be null, or has a default."""
+    fields = as_object(schema)
+    is_null = "null" in (as_list(fields.get("type")) or [fields.get("type")])
+    return is_null or "default" in fields or any(map(_may_lack, as_list(fields.get("anyOf"))))
 
 
 # ---- OpenAI's strict mode ----

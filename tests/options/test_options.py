@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.genai.types import GenerateContentConfig, Schema, Type
 from pydantic import BaseModel
 
 from context_assembler import AssembleOptions, AssemblerConfig, DefaultsResolver, get_model_limits
@@ -56,6 +57,21 @@ class City(BaseModel):
 PLACE: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
 _FORM: dict[str, Any] = {"name": "place", "schema": PLACE, "strict": False}
 FORM = ResponseFormat(PLACE, "place", is_strict=False)
+GEMINI: dict[str, Any] = {
+    "type": "OBJECT",
+    "properties": {
+        "any_of": {"type": "STRING", "nullable": True},
+        "at": {"any_of": [{"type": "NUMBER", "maximum": 9}, {"type": "TYPE_UNSPECIFIED"}]},
+    },
+    "property_ordering": ["at", "any_of"],
+}
+AS_JSON_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "at": {"anyOf": [{"type": "number", "maximum": 9}, {}]},
+        "any_of": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+}
 READ: dict[str, tuple[str, Any, Any]] = {
     "a schema": ("response_format", PLACE, ResponseFormat(PLACE)),
     "a schema as JSON": ("response_format", json.dumps(PLACE), ResponseFormat(PLACE)),
@@ -71,6 +87,28 @@ READ: dict[str, tuple[str, Any, Any]] = {
         "response_format",
         {"response_mime_type": "application/json", "response_schema": City},
         ResponseFormat(City.model_json_schema(), "City"),
+    ),
+    "Gemini's own words": (
+        "response_format",
+        {"responseMimeType": "application/json", "responseSchema": GEMINI},
+        ResponseFormat(AS_JSON_SCHEMA),
+    ),
+    "Gemini's objects": (
+        "response_format",
+        GenerateContentConfig(
+            response_mime_type="application/json", response_schema=Schema.model_validate(GEMINI)
+        ),
+        ResponseFormat(AS_JSON_SCHEMA),
+    ),
+    "an object in a form": (
+        "response_format",
+        {"response_mime_type": "application/json", "response_schema": Schema(type=Type.ARRAY)},
+        ResponseFormat({"type": "array"}),
+    ),
+    "a form that does not say strict": (
+        "response_format",
+        {"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE}},
+        FORM,
     ),
     "any object": ("response_format", {"type": "json_object"}, ResponseFormat()),
     "a whole number for a number": ("temperature", 1, 1.0),
@@ -128,7 +166,20 @@ REFUSED: dict[str, tuple[dict[str, Any], type[AssemblyError], str]] = {
     "blank text": ({"model": " "}, InvalidParameterError, "text that is not blank"),
     "text for a truth": ({"exact": "yes"}, InvalidParameterError, "true or false"),
     "a number for a list": ({"permissions": 5}, InvalidParameterError, "a list, each text"),
-    "no schema": ({"response_format": "json"}, InvalidParameterError, "Pass a JSON schema"),
+    **{
+        f"{why} for a schema": ({"response_format": given}, InvalidParameterError, says)
+        for why, given, says in (
+            ("a word", "json", "Pass a JSON schema"),
+            ("an instance", City(name="Lisbon"), "the class of a pydantic model"),
+            ("another object of an SDK", GenerateContentConfig(top_k=3), "neither a type nor"),
+            ("a type of Python", list[City], "is not JSON"),
+            ("names alone", {"city": {"type": "string"}}, "neither a type nor properties"),
+            ("a form without one", {"type": "json_schema"}, "'json_schema' is not a type"),
+            ("an unknown type", {"type": "object", "items": {"type": "x"}}, "'x' is not a type"),
+            ("no number", {"type": "number", "maximum": float("nan")}, "not JSON compliant"),
+            ("text", {"response_mime_type": "text/x.enum", "response_schema": {}}, "is not JSON"),
+        )
+    },
     "no choice": ({"tool_choice": {"type": "maybe"}}, InvalidParameterError, "Use 'auto'"),
 }
 
