@@ -33,7 +33,7 @@ from typing import (
 
 from context_assembler import errors
 from context_assembler.errors import Bounds, ConfigurationError, InvalidParameterError
-from context_assembler.events import Json, JsonObject, is_list, is_object, is_plain
+from context_assembler.events import Json, JsonObject, broken_bound, is_list, is_object, is_plain
 from context_assembler.models import ModelLimits, UnknownModelPolicy, merge
 from context_assembler.ports import OwnStrategy, ResponseFormat, TextOf, ToolChoice, ToolSpec
 from context_assembler.texts import read_file
@@ -102,7 +102,8 @@ _SCHEMA_KEYS: Final = (
 )
 _SAYS_WHAT: Final = frozenset("type properties enum const $ref anyOf oneOf allOf".split())
 _TYPES: Final = frozenset("object array string number integer boolean null".split())
-_BY_NAME: Final = frozenset("properties patternProperties $defs definitions".split())
+_BY_NAME: Final = frozenset("properties patternProperties $defs defs definitions".split())
+_LISTS: Final = frozenset("enum required anyOf any_of oneOf one_of allOf propertyOrdering".split())
 _VALUES: Final = frozenset("enum const default example examples dependentRequired".split())
 _GEMINI_KEYS: Final = {"defs": "$defs", "ref": "$ref"} | {
     re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", key): key
@@ -119,8 +120,9 @@ def _read_response_format(name: str, value: Any) -> ResponseFormat:
         return value
     try:
         return _response_format(json.loads(value) if isinstance(value, str) else value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        rule = f"must be a schema of the reply ({error})"
+    except (TypeError, ValueError, RuntimeError, AttributeError) as error:  # pydantic's too
+        why = str(error).partition("\n")[0].rstrip(".")
+        rule = f"must be a schema of the reply ({why})"
         remedy = "Pass a JSON schema, or the class of a pydantic model."
         raise InvalidParameterError(name, value, rule=rule, remedy=remedy) from None
 
@@ -148,17 +150,20 @@ def _response_format(value: Any) -> ResponseFormat:
     schema = (fields or value) if schema is None else schema
     if isinstance(schema, type) and hasattr(schema, "model_json_schema"):
         title, schema = title or schema.__name__, cast("Any", schema).model_json_schema()
-    read = _json_schema(json.loads(json.dumps(schema, default=_dump, allow_nan=False)))
+    text = json.dumps(schema, default=_dump, allow_nan=False, ensure_ascii=False).encode()
+    if broken := broken_bound(plain := json.loads(text)):
+        raise ValueError(broken)
+    read = _json_schema(plain)
     if not is_object(read) or not read.keys() & _SAYS_WHAT:
         raise ValueError("it has neither a type nor properties")
-    title = re.sub(r"[^a-zA-Z0-9_-]", "_", title or "reply")[:64]
+    title = re.sub(r"[^a-zA-Z0-9_-]", "_", str(title or "reply"))[:64]
     return ResponseFormat(read, title, bool(fields.get("strict", "name" not in fields)))
 
 
 def _dump(value: Any) -> dict[str, Any]:
     """Return the fields of an SDK's object."""
     if isinstance(value, type) or not hasattr(value, "model_dump"):
-        raise TypeError(f"{errors.brief(value)} is not JSON")
+        raise TypeError(f"{errors.brief(value)} is no JSON object")
     return cast("dict[str, Any]", value.model_dump(by_alias=True, exclude_none=True))
 
 
@@ -172,13 +177,18 @@ def _json_schema(given: Json) -> Json:
         return [_json_schema(one) for one in given] if is_list(given) else given
     made: dict[str, Json] = {}
     for key, value in given.items():
+        if value is None and key not in _VALUES:
+            continue
+        needed = dict if key in _BY_NAME else list if key in _LISTS else object
+        if not isinstance(value, needed):
+            raise TypeError(f"{key!r} cannot be {errors.brief(value)}")
         if key == "type":
             kinds = [str(one).lower() for one in (value if is_list(value) else [value])]
             if wrong := [one for one in kinds if one not in {*_TYPES, "type_unspecified"}]:
                 raise ValueError(f"{wrong[0]!r} is not a type of JSON Schema")
             if "type_unspecified" not in kinds:
                 made[key] = kinds if is_list(value) else kinds[0]
-        elif key in _BY_NAME | {"defs"} and is_object(value):
+        elif key in _BY_NAME and is_object(value):
             named = {name: _json_schema(one) for name, one in value.items()}
             made[_GEMINI_KEYS.get(key, key)] = named
         else:

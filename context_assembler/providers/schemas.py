@@ -332,7 +332,8 @@ def closed_schema(
             one.setdefault("additionalProperties", False)
             if requires_all:
                 held, named = as_object(one.get("properties")), as_list(one.get("required"))
-                one["required"] = [key for key in held if key in named or _may_lack(held[key])]
+                wanted = (key for key in held if key in named or _may_lack(held[key]))
+                one["required"] = [*wanted, *(key for key in named if key not in held)]
         if lost := {key: one.pop(key) for key in sorted(unsaid & one.keys())}:
             said = f"{as_text(one.get('description'))}\n{compact_json(lost)}"
             one["description"] = said.strip()
@@ -397,3 +398,6 @@ def _objections(schema: JsonObject) -> Iterator[str]:
             yield "an object in it is not closed by additionalProperties: false"
         required = as_list(schema.get("required"))
         yield from (f"its property {n!r} is not required" for n in properties if n not in required)
+        yield from (
+            f"it requires {n!r}, a property it lacks" for n in required if n not in properties
+        )

@@ -82,6 +82,7 @@ STRICT = {
     "one may be null in short": ({"a": _TEXT, "b": {"type": ["string", "null"]}}, True),
     "one has a default": ({"a": _TEXT, "b": {"type": "string", "default": "x"}}, True),
     "one is optional": ({"a": _TEXT, "b": _TEXT}, False),
+    "one is required that is not there": ({}, False),
     "one is the whole again": ({"a": _TEXT, "next": {"$ref": "#"}}, False),
 }
 

@@ -64,6 +64,7 @@ GEMINI: dict[str, Any] = {
         "at": {"any_of": [{"type": "NUMBER", "maximum": 9}, {"type": "TYPE_UNSPECIFIED"}]},
     },
     "property_ordering": ["at", "any_of"],
+    "min_items": None,
 }
 AS_JSON_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -72,6 +73,9 @@ AS_JSON_SCHEMA: dict[str, Any] = {
         "any_of": {"anyOf": [{"type": "string"}, {"type": "null"}]},
     },
 }
+DEEP: dict[str, Any] = PLACE
+for _ in range(200):
+    DEEP = {"type": "array", "items": DEEP}
 READ: dict[str, tuple[str, Any, Any]] = {
     "a schema": ("response_format", PLACE, ResponseFormat(PLACE)),
     "a schema as JSON": ("response_format", json.dumps(PLACE), ResponseFormat(PLACE)),
@@ -172,10 +176,18 @@ REFUSED: dict[str, tuple[dict[str, Any], type[AssemblyError], str]] = {
             ("a word", "json", "Pass a JSON schema"),
             ("an instance", City(name="Lisbon"), "the class of a pydantic model"),
             ("another object of an SDK", GenerateContentConfig(top_k=3), "neither a type nor"),
-            ("a type of Python", list[City], "is not JSON"),
+            ("a type of Python", list[City], "is no JSON object"),
             ("names alone", {"city": {"type": "string"}}, "neither a type nor properties"),
             ("a form without one", {"type": "json_schema"}, "'json_schema' is not a type"),
             ("an unknown type", {"type": "object", "items": {"type": "x"}}, "'x' is not a type"),
+            ("too deep a one", DEEP, "nested deeper than 200 levels"),
+            (
+                "what UTF-8 cannot say",
+                {"type": "string", "title": "\ud800"},
+                "surrogates not allowed",
+            ),
+            ("a list by name", {"type": "object", "properties": [PLACE]}, "'properties' cannot be"),
+            ("no model", BaseModel, "the class of a pydantic model"),
             ("no number", {"type": "number", "maximum": float("nan")}, "not JSON compliant"),
             ("text", {"response_mime_type": "text/x.enum", "response_schema": {}}, "is not JSON"),
         )
