@@ -137,7 +137,7 @@ def _error_cells(found: type) -> tuple[str, str, str, str]:
     name, public = found.__name__, context_assembler.__all__
     home = "context_assembler" if name in public else "context_assembler.errors"
     bases = ", ".join(f"`{base.__name__}`" for base in found.__bases__)
-    doc = (inspect.getdoc(found) or "").partition("\nAttributes:")[0]
+    doc = re.split("\n(?:Attributes|Args):", inspect.getdoc(found) or "")[0]
     return f"`{name}`", f"`{home}`", bases, doc
 
 

@@ -13,6 +13,7 @@ from context_assembler.memory.kinds import KINDS, CodeMetadata
 from context_assembler.memory.records import MemoryRecord, same_width
 from context_assembler.memory.score import Candidate
 from context_assembler.memory.words import SPACELESS, stems, vocabulary, word_lists
+from context_assembler.texts import is_western
 
 _MOST_KNOWN: Final = 8_192
 _DENIED: Final = re.compile(r"n['\u2019\u02bc]t\b")
@@ -35,7 +36,7 @@ _LAST_PARTICLES: Final = re.compile("(?:です|だよ|だね|だ|よ|ね)+(?=[\\
 def content_of(text: str) -> tuple[str, ...]:
     """Return the words of a text that say something, in order, each in one form."""
     text = _BULLET.sub("", _DENIED.sub(" not", same_width(text)))
-    if not text.isascii():
+    if not is_western(text):
         text = _LAST_PARTICLES.sub("", _ARABIC_MARKS.sub("", text).translate(_ARABIC))
         text = SPACELESS.sub(lambda run: f" {' '.join(run[0])} ", text)
     pieces = [piece for piece in _BETWEEN.split(text) if piece]

@@ -17,14 +17,14 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from context_assembler.memory.kinds import KINDS, EventMetadata, MemoryKind, check_kind, is_texts
 from context_assembler.memory.records import MemoryHit, MemoryRecord, WordCounts, refuse
 from context_assembler.memory.words import (
-    CutWords,
     Signals,
     count_words,
-    cut_words,
     find_dates,
     index_text,
     phrases,
+    pieces_of,
     stems,
+    stems_of,
     without_stop_words,
 )
 from context_assembler.texts import CountText
@@ -48,6 +48,7 @@ _BESIDE_PART: Final = 0.5
 _CONTEXT_PART: Final = 0.3  # of a word that stands not in the query, but in what was said around it
 _BESIDE_WEIGHTS: Final = {1: 0.5, 2: 0.3}
 _SPEAKER_FACTOR: Final = 1.76
+_SHORT_CHARS: Final = 4
 _LEAST_RECORDS: Final = 1_000  # that a source has for all we know, if it does not say
 _LEAST_RELEVANCE: Final = 0.02  # as a part of the best of the source
 _ALIKE: Final = 0.3  # a cosine from which on meaning alone is enough
@@ -271,19 +272,23 @@ def match_words(
     cut = stems([term.removesuffix("*") for term in known_terms])
     stems_by_term = dict(zip(known_terms, cut, strict=True))
     roots = ["".join(stems_by_term[term][:1]) for term in signals.terms[:32]]
-    words = cut_words(_said(record, roots) for record in records)
+    words = [pieces_of(_said(record, roots)) for record in records]
+    every = set[str]().union(*words)
     terms = [term for term in signals.terms if term not in names] or [*signals.terms]
     parts = [1.0] * len(terms) + [_CONTEXT_PART] * len(signals.context_terms)
     terms += signals.context_terms
-    uses = _uses_of(terms, stems_by_term, signals, words)
-    is_silent = uses.keys().isdisjoint
-    telling = {piece for piece in words.every if not is_silent(words.stems[piece])}
+    uses = _uses_of(terms, stems_by_term, signals, every)
+    # Cutting takes long: only an ending is cut off, and short words may lose all but one letter.
+    begun, is_silent = {form[:2] for form in uses}, uses.keys().isdisjoint
+    likely = [p for p in every if p[:2] in begun or len(p) <= _SHORT_CHARS or not p.isascii()]
+    cut_by_piece = stems_of(likely)
+    telling = {piece for piece in likely if not is_silent(cut_by_piece[piece])}
     shared = list[dict[str, int]]()  # of each record, how often it has each form
-    for pieces in words.by_text:
+    for pieces in words:
         bag = dict[str, int]()
         shared.append(bag)
         for piece in filter(telling.__contains__, pieces):
-            for form in filter(uses.__contains__, words.stems[piece]):
+            for form in filter(uses.__contains__, cut_by_piece[piece]):
                 bag[form] = bag.get(form, 0) + 1
     known = sum(one.records for one in told) + (max(len(untold), _LEAST_RECORDS) if untold else 0)
     counts = [sum(one.by_word.get(term, 0) for one in told) for term in terms]
@@ -302,7 +307,7 @@ def match_words(
         ]
         for form, count in seen.items()
     }
-    sizes = [sum(map(len, map(words.stems.__getitem__, pieces))) for pieces in words.by_text]
+    sizes = [*map(len, words)]
     usual_size = sum(sizes) / max(len(sizes), 1) or 1.0
     matches: Matches = []
     for size, bag in zip(sizes, shared, strict=True):
@@ -326,7 +331,7 @@ def _uses_of(
     terms: Sequence[str],
     stems_by_term: Mapping[str, Sequence[str]],
     signals: Signals,
-    words: CutWords,
+    pieces: Collection[str],
 ) -> dict[str, list[tuple[int, float]]]:
     """Return by stem which words of the query it says, and how well."""
     wanted: list[dict[str, float]] = []
@@ -334,7 +339,8 @@ def _uses_of(
         forms: Iterable[str] = stems_by_term[term]
         if term.endswith("*"):
             begun = tuple(forms)
-            there = (stem for piece in words.every for stem in words.stems[piece])
+            cut = stems_of([piece for piece in pieces if not piece.isascii()])
+            there = (stem for piece in pieces if not piece.isascii() for stem in cut[piece])
             forms = {stem for stem in there if stem.startswith(begun)}
         wanted.append(dict.fromkeys(forms, 1.0))
     taken = {form for forms in wanted for form in forms}

@@ -8,7 +8,7 @@ are left to SQLite's full-text index, or to `stems` where another engine searche
 import re
 import sqlite3
 from calendar import month_name
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -36,7 +36,6 @@ _HAS_HUMP: Final = re.compile("[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _MAY_HUMP: Final = re.compile("[A-Z](?<=[A-Za-z0-9][A-Z])")  # quick to find out
 _CAMEL: Final = re.compile("(?<![A-Za-z0-9])[A-Za-z0-9][a-z0-9]*[A-Z][A-Za-z0-9]*")
 _WORD: Final = re.compile(r"[^\W_]+")
-_LETTERS: Final = bytes(at if chr(at).isalnum() else 32 for at in range(128)).ljust(256)
 
 
 def index_text(text: str) -> str:
@@ -105,31 +104,38 @@ _KNOWN: Final[list[dict[str, tuple[str, ...]]]] = [{}]
 _CUTTERS: Final = local()  # a connection for each thread: to open one takes longer than to cut
 
 
-class CutWords(NamedTuple):
-    """The pieces of each text in order, the different ones, and by piece its stems: of a word one."""
+@cache
+def _folded() -> bytes:
+    """Return by byte of code page 1252 how the index folds the character; a blank ends a word."""
+    characters, known = bytes(range(256)).decode("cp1252", "replace"), dict[str, str]()
+    for one, found in _cut([*characters]).items():
+        known[one] = found[0] if found and is_western(found[0]) else one if found else " "
+    return "".join(map(known.__getitem__, characters)).encode("cp1252", "replace")
 
-    by_text: list[list[str]]
-    every: set[str]
-    stems: Mapping[str, tuple[str, ...]]
+
+def pieces_of(text: str) -> list[str]:
+    """Return the pieces of a text in order: its words, folded, or what white space parts."""
+    # No word goes beyond white space, and every character is folded by itself.
+    if is_western(text):
+        text = text.encode("cp1252").translate(_folded()).decode("cp1252")
+    return text.split()
 
 
-def cut_words(texts: Iterable[str]) -> CutWords:
-    """Return the words of texts with their stems, exactly as the index in SQLite cuts them."""
-    # No word goes beyond white space, and of ASCII beyond letters and digits.
-    spaced = (t.lower().encode().translate(_LETTERS).decode() if t.isascii() else t for t in texts)
-    by_text = [*map(str.split, spaced)]
+def stems_of(pieces: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return by piece its stems, exactly as the index in SQLite cuts them: of a word it is one."""
     if len(_KNOWN[0]) > _MOST_KNOWN:
         _KNOWN[0] = {}  # another thread may still read the old one
-    known, every = _KNOWN[0], set[str]().union(*by_text)
-    if missing := every.difference(known):
+    known = _KNOWN[0]
+    if missing := {*pieces}.difference(known):
         known.update(_cut([*missing]))
-    return CutWords(by_text, every, known)
+    return known
 
 
 def stems(texts: Iterable[str]) -> list[list[str]]:
     """Return the stems of each text, in order."""
-    words = cut_words(texts)
-    return [[stem for piece in pieces for stem in words.stems[piece]] for pieces in words.by_text]
+    by_text = [*map(pieces_of, texts)]
+    known = stems_of(set[str]().union(*by_text))
+    return [[stem for piece in pieces for stem in known[piece]] for pieces in by_text]
 
 
 def record_stems(texts: Sequence[str]) -> list[list[str]]:
