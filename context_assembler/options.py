@@ -179,8 +179,7 @@ def _json_schema(given: Json) -> Json:
     for key, value in given.items():
         if value is None and key not in _VALUES:
             continue
-        needed = dict if key in _BY_NAME else list if key in _LISTS else object
-        if not isinstance(value, needed):
+        if not (is_object(value) if key in _BY_NAME else is_list(value) or key not in _LISTS):
             raise TypeError(f"{key!r} cannot be {errors.brief(value)}")
         if key == "type":
             kinds = [str(one).lower() for one in (value if is_list(value) else [value])]

@@ -76,7 +76,7 @@ async def test_a_schema_that_cannot_be_enforced_is_changed_with_an_entry_or_refu
 
 
 _TEXT = {"type": "string"}
-STRICT = {
+STRICT: dict[str, tuple[dict[str, Any], bool]] = {
     "all are required": ({"a": _TEXT}, True),
     "one may be null": ({"a": _TEXT, "b": {"anyOf": [_TEXT, {"type": "null"}]}}, True),
     "one may be null in short": ({"a": _TEXT, "b": {"type": ["string", "null"]}}, True),

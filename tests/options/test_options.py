@@ -73,9 +73,26 @@ AS_JSON_SCHEMA: dict[str, Any] = {
         "any_of": {"anyOf": [{"type": "string"}, {"type": "null"}]},
     },
 }
-DEEP: dict[str, Any] = PLACE
-for _ in range(200):
-    DEEP = {"type": "array", "items": DEEP}
+DEEP = '{"items": ' * 201 + "{}" + "}" * 201
+NO_SCHEMAS: list[tuple[str, Any, str]] = [
+    ("a word", "json", "Pass a JSON schema"),
+    ("an instance", City(name="Lisbon"), "the class of a pydantic model"),
+    ("another object of an SDK", GenerateContentConfig(top_k=3), "neither a type nor"),
+    ("a type of Python", list[City], "is no JSON object"),
+    ("names alone", {"city": {"type": "string"}}, "neither a type nor properties"),
+    ("a form without one", {"type": "json_schema"}, "'json_schema' is not a type"),
+    ("an unknown type", {"type": "object", "items": {"type": "x"}}, "'x' is not a type"),
+    ("too deep a one", DEEP, "nested deeper than 200 levels"),
+    (
+        "what UTF-8 cannot say",
+        {"type": "string", "title": "\ud800"},
+        "surrogates not allowed",
+    ),
+    ("a list by name", {"type": "object", "properties": [PLACE]}, "'properties' cannot be"),
+    ("no model", BaseModel, "the class of a pydantic model"),
+    ("no number", {"type": "number", "maximum": float("nan")}, "not JSON compliant"),
+    ("text", {"response_mime_type": "text/x.enum", "response_schema": {}}, "is not JSON"),
+]
 READ: dict[str, tuple[str, Any, Any]] = {
     "a schema": ("response_format", PLACE, ResponseFormat(PLACE)),
     "a schema as JSON": ("response_format", json.dumps(PLACE), ResponseFormat(PLACE)),
@@ -172,25 +189,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[AssemblyError], str]] = {
     "a number for a list": ({"permissions": 5}, InvalidParameterError, "a list, each text"),
     **{
         f"{why} for a schema": ({"response_format": given}, InvalidParameterError, says)
-        for why, given, says in (
-            ("a word", "json", "Pass a JSON schema"),
-            ("an instance", City(name="Lisbon"), "the class of a pydantic model"),
-            ("another object of an SDK", GenerateContentConfig(top_k=3), "neither a type nor"),
-            ("a type of Python", list[City], "is no JSON object"),
-            ("names alone", {"city": {"type": "string"}}, "neither a type nor properties"),
-            ("a form without one", {"type": "json_schema"}, "'json_schema' is not a type"),
-            ("an unknown type", {"type": "object", "items": {"type": "x"}}, "'x' is not a type"),
-            ("too deep a one", DEEP, "nested deeper than 200 levels"),
-            (
-                "what UTF-8 cannot say",
-                {"type": "string", "title": "\ud800"},
-                "surrogates not allowed",
-            ),
-            ("a list by name", {"type": "object", "properties": [PLACE]}, "'properties' cannot be"),
-            ("no model", BaseModel, "the class of a pydantic model"),
-            ("no number", {"type": "number", "maximum": float("nan")}, "not JSON compliant"),
-            ("text", {"response_mime_type": "text/x.enum", "response_schema": {}}, "is not JSON"),
-        )
+        for why, given, says in NO_SCHEMAS
     },
     "no choice": ({"tool_choice": {"type": "maybe"}}, InvalidParameterError, "Use 'auto'"),
 }
