@@ -44,6 +44,7 @@ _MARKER: Final = "It says how many messages are missing here."
 _ADDED: Final = "The provider would refuse the messages without it."
 _NOTHING: Final = "It holds nothing that can be sent by itself."
 _REFUSED: Final = "The provider would refuse it unchanged: {}."
+_BESIDE: Final = "The provider would refuse it unchanged next to what was repaired."
 _BOUND: Final = "Signed reasoning is only valid after the same messages, and these have changed."
 _FOREIGN: Final = "It has the shape of {}; the list has that of {}."
 
@@ -104,7 +105,7 @@ def fit_messages(
 
     Args:
         messages: Of OpenAI Chat, Responses (items), Anthropic or Gemini, as dicts or SDK objects.
-            Leading system messages stay first.
+            Leading system messages stay first; Anthropic and Gemini take them as `system` alone.
         max_tokens: For `system`, `tools` and messages together; by default the model's window less a
             reserve for the reply.
         system: The system prompt that you send next to the messages: text, or a list of text blocks.
@@ -251,7 +252,9 @@ class _Fitting:
             self.shapes.append(shapes)
             self.given.append(plain if plain == messages[at] else deepcopy(messages[at]))
         votes = Counter(chain(*self.shapes) if self.is_mixed else self.likely)
-        own = protocol_for(self.limits)
+        own, first = protocol_for(self.limits), as_object(next(iter(self.plain), None))
+        if first.get("role") == "system" and not self.is_mixed:  # only OpenAI's lists begin so
+            own = "openai_chat" if own in ("anthropic", "gemini") else own
         shape = max(_SHAPES, key=lambda name: (votes[name], name == own))
         if shape != self.shape:
             self._begin(shape)
@@ -384,8 +387,14 @@ class _Fitting:
         """Return what the messages may take that do not stay first."""
         rows = [*self.fixed]
         for seq in self.timeline.lead:
-            size = self._measure(events.SYSTEM, self._body(seq))
-            rows.append(LedgerRow("system", f"messages[{self.owners[seq - 1][0]}]", size))
+            where = f"messages[{self.owners[seq - 1][0]}]"
+            if not self.is_openai:
+                raise TranscriptError(
+                    source=where,
+                    reason=f"is a system message; the API ({self.shape}) takes none in front",
+                    remedy="Take it out of the list, pass it as system=, and send it next to it.",
+                )
+            rows.append(LedgerRow("system", where, self._measure(events.SYSTEM, self._body(seq))))
         room = self.budget - sum(row.tokens for row in rows)
         if room < 0 or (room == 0 and len(self.history)):
             most = {"budget_tokens": self.budget, "reserve_tokens": self.reserve}
@@ -408,7 +417,7 @@ class _Fitting:
         if cut_id != self.cut_id:
             self.cut_id = cut_id
             self._forget_output()
-        self.broken = {line: why for line, why in self.broken.items() if line < self.covered}
+        self.broken.clear()
         kept = [(0, len(self.history))] if cut is None else cut.kept
         ranges = [(max(first, self.covered), end) for first, end in kept]
         lines = [line for first, end in ranges for line in range(first, end)]
@@ -416,15 +425,28 @@ class _Fitting:
         head: list[tuple[int, Json]] = [(at, None) for places in owners for at in places]
         new = self._render(cut, lines)
         known = [*head, *self.made]
-        refused = self._refused([*known, *(one for _, one in new)], len(known))
-        if refused:
+        starts, kinds = self.history.starts, self.history.kinds
+        for reach in (0, 1):  # by itself, then with what the provider joins it to
+            refused = self._refused([*known, *(one for _, one in new)], len(known))
+            is_late = any(len(head) <= at < len(known) for at in refused)
             for at, reason in refused.items():
                 if at >= len(known):
                     number = self.history.exchange_of(new[at - len(known)][0])
-                    first, end = self.history.starts[number], self.history.first_line(number + 1)
-                    self.broken.update(dict.fromkeys(range(first, end), reason))
+                    first = starts[number]
+                    while (
+                        reach and first and kinds[first - 1] & events.KIND_MASK == events.ASSISTANT
+                    ):
+                        first = starts[self.history.exchange_of(first - 1)]
+                    is_late |= first < self.covered and bool(self.made)
+                    end = self.history.first_line(number + 1 + reach)
+                    self.broken = dict.fromkeys(range(first, end), reason) | self.broken
+            if is_late:
+                self._forget_output()
+                return self._made(cut)
+            if not refused:
+                break
             new = self._render(cut, lines)
-        settled, end = self.timeline.settled, len(self.history)
+        settled, end = min([self.timeline.settled, *self.broken]), len(self.history)
         while 0 < settled < end and self._owner(settled) & self._owner(settled - 1):
             settled -= 1
         self.made += [one for line, one in new if line < settled]
@@ -447,7 +469,9 @@ class _Fitting:
                     pieces.append((at, [line]))
         made: list[tuple[int, tuple[int, Json]]] = []
         marker = cut.marker if cut is not None else None
-        for is_broken, run in groupby(pieces, key=lambda one: one[1][0] in self.broken):
+        seam = marker or 0
+        halves = groupby(pieces, key=lambda one: (one[1][0] in self.broken, one[1][0] >= seam))
+        for (is_broken, _), run in halves:
             for group in [[*run]] if is_broken else ([one] for one in run):
                 first = group[0][1][0]
                 if cut is not None and marker is not None and self.covered <= marker <= first:
@@ -495,17 +519,24 @@ class _Fitting:
         opens = turns[0][1]["role"] if turns else "user"
         if opens == "tool" and start < lines[0]:
             seed.append(Turn(role="assistant", parts=[*timeline.parts_at(start)], kind="said"))
-        made = self._wired(turns, seed if opens != "user" else ())
+        before = next((timeline.seqs[line] for line in lines if timeline.seqs[line]), 1) - 1
+        said = [part for _, body in self.events[: before * is_broken] for part in body["parts"]]
+        used = [part["call_id"] for part in said if part["type"] == "tool_call"]
+        made = self._wired(turns, seed if opens != "user" else (), used)
         if len(group) == len(made) == 1 and at >= 0 and self.shape != "gemini" and not is_broken:
             made = [(at, _like(self.plain[at], made[0][1]))]
         return made
 
     def _wired(
-        self, turns: Iterable[tuple[int, Turn]], seed: Sequence[Turn] = ()
+        self, turns: Iterable[tuple[int, Turn]], seed: Sequence[Turn] = (), used: Sequence[str] = ()
     ) -> list[tuple[int, Json]]:
-        """Return turns, with their places, as the provider's own code writes them behind `seed`."""
+        """Return turns, with their places, as the provider's own code writes them behind `seed`.
+
+        `used` are the ids of calls before them.
+        """
         request = Request(limits=self.limits, parameters=self.request.parameters)
         wire = PROVIDERS[self.shape].Wire(request)
+        wire.know_calls(used)
         for turn in seed:
             wire.add(turn)
         first = len(wire.messages)
@@ -513,7 +544,10 @@ class _Fitting:
         for at, turn in turns:
             wire.add(turn)
             new = len(wire.messages) - len(places)
-            places += [-1 if at in places else at, *[-1] * new][:new]
+            if new < 0:  # neighbours became one message
+                del places[new:]
+                places[-1] = at if places[-1] < 0 else places[-1]
+            places += [-1 if at in places else at, *[-1] * max(new, 0)][: max(new, 0)]
         return list(zip(places, wire.messages, strict=True))[first:]
 
     def _refused(self, made: Sequence[tuple[int, Json]], start: int) -> dict[int, str]:
@@ -564,15 +598,17 @@ class _Fitting:
             if repair.rule not in ("repair.first_user", "repair.prefill"):  # these were added
                 said = repair._replace(reason=repair.reason or _BOUND)
                 add(int(repair.id), said, is_first=False)
+        told = ReportEntry("message", "", "repaired", reason=_BESIDE, rule="repair.refused")
         for line, why in self.broken.items():
-            told = ReportEntry("message", "", "repaired", reason=why, rule="repair.refused")
-            add(seqs[line], told, is_first=False)
+            add(seqs[line], told._replace(reason=why), is_first=False)
         lost = ReportEntry("message", "", "dropped", reason=_NOTHING, rule="repair.empty")
         for at in sorted({*range(len(self.given))} - sent):
             found.setdefault(str(at), lost._replace(id=str(at)))
         marker = marker_parts(cut.left_out)[0]["text"] if cut is not None else ""
         for number, (at, value) in enumerate(made):
-            if at < 0:
+            if at >= 0 and value is not None:
+                found.setdefault(str(at), told._replace(id=str(at)))
+            elif at < 0:
                 rule: Any = "repair.added"
                 why, text = _ADDED, str(value)
                 if cut is not None and cut.marker is not None and marker in text:

@@ -520,7 +520,8 @@ class Timeline:
             answers.append(next(own, None))
             if answers[-1] is not None:
                 results.remove(answers[-1])
-        waits = stop == end and not is_closing and (not calls or None in answers)
+        may_grow = any(one.rule == "repair.repeated_call" for one in self.log[logged:])
+        waits = stop == end and not is_closing and (not calls or None in answers or may_grow)
         if waits or self._pair_server_calls(members, stop, is_closing=is_closing):
             del self.log[logged:]
             return at

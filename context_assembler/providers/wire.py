@@ -234,10 +234,15 @@ class CallIds:
         self._sent: dict[str, list[str]] = {}  # by id, what each of its uses became
         self._order: list[str] = []
         self._open: dict[str, list[str]] = {}
+        self._is_answered = False  # a result came since the last call
 
     def of_calls(self, call_ids: Sequence[str]) -> list[str]:
-        """Return the ids of one reply's calls; results of earlier replies are not awaited further."""
-        self._open = {}
+        """Return the ids of one reply's calls, or of more of them if no result stood between.
+
+        Results of earlier replies are not awaited further.
+        """
+        if self._is_answered:
+            self._open, self._is_answered = {}, False
         sent_ids: list[str] = []
         for call_id in call_ids:
             earlier = self._sent.setdefault(call_id, [])
@@ -254,6 +259,7 @@ class CallIds:
 
     def of_result(self, call_id: str) -> str:
         """Return the id of the call that a result answers."""
+        self._is_answered = True
         if waiting := self._open.get(call_id):
             return waiting.pop(0) if len(waiting) > 1 else waiting[0]
         if earlier := self._sent.get(call_id):
@@ -262,11 +268,12 @@ class CallIds:
 
     def mark(self) -> object:
         """Return what `reset` goes back to."""
-        return len(self._order), {key: [*ids] for key, ids in self._open.items()}
+        open_ids = {key: [*ids] for key, ids in self._open.items()}
+        return len(self._order), open_ids, self._is_answered
 
     def reset(self, mark: Any) -> None:
         """Forget the calls after the mark."""
-        count, self._open = mark
+        count, self._open, self._is_answered = mark
         while len(self._order) > count:
             self._used.discard(self._sent[self._order.pop()].pop())
 
@@ -308,6 +315,11 @@ class GrownWire:
         self._hash: tuple[int, int, Any] = (-1, 0, None)  # of the units from one up to another
         self._is_hashed = False
         self.ends = inf  # when something in `messages` expires, as a POSIX time: render them again
+
+    def know_calls(self, call_ids: Sequence[str]) -> None:
+        """Take no id for a call that one before these messages has."""
+        self._ids.of_calls(call_ids)
+        self._ids.of_result("")
 
     def _settle(self, part: JsonObject, role: str, changes: "list[Change]") -> list[JsonObject]:
         """Return what is sent for a part of a message, or of a result."""

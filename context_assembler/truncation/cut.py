@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, compress
 from operator import gt, not_
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, SupportsIndex, cast
 
 from context_assembler import events
 from context_assembler.errors import InvalidParameterError
@@ -454,13 +454,13 @@ class Plan:
         groups = [range(history.starts[n], history.first_line(n + 1)) for n in range(count)]
         kinds = [_KIND_NAMES[kind & KIND_MASK] for kind in history.kinds[: groups[-1].stop]]
         columns = HistoryColumns(kinds, history.tokens[: len(kinds)], self.lines.parts)
-        chosen, newest = {*self.own(groups, columns, budget)}, range(self.newest(count), last)
-        if unknown := chosen.difference(range(count)):
+        given: Any = self.own(groups, columns, budget)
+        given, numbers = [*given] if isinstance(given, Iterable) else [given], range(count)
+        if unknown := [n for n in given if not (isinstance(n, SupportsIndex) and n in numbers)]:
             rule = f"must return indices of its {count} groups, from 0"
             remedy = "Return positions in `groups`."
-            raise InvalidParameterError(
-                "truncation_strategy", min(unknown), rule=rule, remedy=remedy
-            )
+            raise InvalidParameterError("truncation_strategy", unknown[0], rule=rule, remedy=remedy)
+        chosen, newest = {*given}, range(self.newest(count), last)
         used = history.ends[count] - _View(self, anchors).dropped(last) + self.marker_tokens
         kept = {*anchors}
         for number in (*reversed(newest), *sorted(chosen.difference(newest), reverse=True)):

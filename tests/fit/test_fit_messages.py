@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from context_assembler import FittedMessages, ToolCall, fit_messages
 from context_assembler.errors import (
     ContextOverflowError,
+    InvalidParameterError,
     TranscriptError,
     UnknownModelError,
     UnsupportedRequestError,
@@ -285,7 +286,129 @@ def test_reasoning_that_is_bound_to_what_stood_before_it_is_left_out_after_a_cut
     assert not any(seen.refusal or seen.left_out for seen in server.requests)
 
 
+GO = {"role": "user", "content": "Go."}
+BRIEF = {"role": "system", "content": "Be brief."}
+ASKS = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": name, "name": "read", "input": {}} for name in "ab"],
+}
+SEEN = {"role": "user", "content": [result_block("b", "row"), {"type": "text", "text": "Go on."}]}
+FOREIGN = {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
+
+
+def item(name: str, output: str | None = None) -> dict[str, Any]:
+    if output is not None:
+        return {"type": "function_call_output", "call_id": name, "output": output}
+    return {"type": "function_call", "call_id": name, "name": "read", "arguments": "{}"}
+
+
+def thought_over(at: int) -> list[dict[str, Any]]:
+    """Return reasoning with an id, which a message without one parts from its call."""
+    thought = {"type": "reasoning", "id": f"rs_{at}", "summary": [], "encrypted_content": "x"}
+    call = item(f"c{at}") | {"id": f"fc_{at}"}
+    return [thought, {"role": "assistant", "content": "row"}, call, item(f"c{at}", "ok")]
+
+
+def model_says(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "model", "parts": [*parts]}
+
+
+LOOK = {"text": "I look."}
+CALL, ANSWER = step("gemini", 1, "row", as_object=False)
+# Model, messages, and the places of what is sent.
+REPAIRED: list[tuple[str, str, list[Any], list[int | None]]] = [
+    ("anthropic", "claude-opus-5-5", [GO, ASKS, BRIEF, FOREIGN], [0, 1, 3]),
+    ("anthropic", "claude-opus-5-5", [GO, ASKS, BRIEF, GO], [0, 1, 3]),
+    ("anthropic", "claude-sonnet-4-6", [GO, ASKS, SEEN], [0, 1, 2, None, 2]),
+    (
+        "anthropic",
+        "claude-sonnet-4-6",
+        [GO, {"role": "assistant", "content": "ok"}, BRIEF, {"role": "assistant", "content": "ok"}],
+        [0, 1, 2, 3, None],
+    ),
+    (
+        "openai_responses",
+        "gpt-5.4",
+        [GO, *(item(name, text) for name in ("c", "c", "d", "c") for text in (None, "ok"))],
+        [*range(9)],
+    ),
+    (
+        "openai_responses",
+        "gpt-5.4",
+        [GO, *(item("c", text) for text in (None, None, "a", "b"))],
+        [*range(5)],
+    ),
+    (
+        "openai_responses",
+        "gpt-5.4",
+        [GO, *thought_over(1), *thought_over(2)],
+        [0, 2, 3, 4, 6, 7, 8],
+    ),
+    (
+        "gemini",
+        "gemini-2.5-flash",
+        [user("gemini", "Go"), model_says(LOOK), CALL, ANSWER],
+        [0, 1, 3],
+    ),
+    (
+        "gemini",
+        "gemini-2.5-flash",
+        [user("gemini", "Go"), *[model_says(LOOK)] * 4, CALL, ANSWER],
+        [0, 1, 6],
+    ),
+    (
+        "gemini",
+        "gemini-4-argon",
+        [user("gemini", "Go"), CALL, ANSWER, user("gemini", "On"), CALL, ANSWER],
+        [*range(6)],
+    ),
+]
+
+
 class TestBrokenLists:
+    @pytest.mark.parametrize(("shape", "model", "messages", "places"), REPAIRED)
+    def test_it_is_valid_and_listed_whatever_was_fitted_before(
+        self, shape: str, model: str, messages: list[Any], places: list[int | None]
+    ) -> None:
+        before = None
+        for end in range(1, len(messages) + 1):
+            part = messages[:end]
+            fitted = fit_messages(part, model=model, after=before)
+            check(fitted, part)
+            payload = {"model": model, "max_tokens": 99, KEYS[shape][0]: fitted.messages}
+            found = check_payload(shape, payload).refused
+            assert not [one for one in found if one.where.startswith(KEYS[shape][0])]
+            alone = fit_messages(part, model=model)
+            assert (fitted.messages, fitted.changes) == (alone.messages, alone.changes)
+            before = fitted
+        assert before is not None
+        assert before.indices == places
+
+    def test_calls_that_share_an_id_keep_their_results(self) -> None:
+        for texts in ((None, "a", None, "b"), (None, None, "a", "b")):
+            messages = [GO, *(item("c", text) for text in texts)]
+            sent = fit_messages(messages, model="gpt-5.4").messages[1:]
+            ids = [one["call_id"] for one in sent if "name" in one]
+            told = [(one["call_id"], one["output"]) for one in sent if "output" in one]
+            assert ids[0] == "c"
+            assert told == list(zip(ids, "ab", strict=True))
+
+    @pytest.mark.parametrize(
+        ("model", "more"),
+        [
+            ("claude-opus-5-5", [GO, ASKS, SEEN]),
+            ("gemini-2.5-flash", [user("gemini", "Go"), CALL, ANSWER]),
+        ],
+    )
+    def test_instructions_in_front_are_refused_where_they_stand_next_to_the_list(
+        self, model: str, more: list[Any]
+    ) -> None:
+        for role in ("system", "developer"):
+            with pytest.raises(TranscriptError, match=r"messages\[0\].*system="):
+                fit_messages([{"role": role, "content": "Be brief."}, *more], model=model)
+        chat = [BRIEF, *talk("openai_chat", 2)]  # a gateway may take it
+        assert fit_messages(chat, model=model).indices == [*range(len(chat))]
+
     def test_a_call_without_a_result_gets_one(self) -> None:
         messages = [user("openai_chat", "Go."), step("openai_chat", 1, "", as_object=False)[0]]
         messages.append(user("openai_chat", "And?"))
@@ -448,6 +571,16 @@ class TestSizes:
         )
         assert exact.messages == simple.messages
         assert exact.tokens != simple.tokens
+
+    @pytest.mark.parametrize("answer", [lambda groups: [*groups], lambda _: None, lambda _: [0.5]])
+    def test_an_own_strategy_that_returns_no_indices_is_named(self, answer: Any) -> None:
+        with pytest.raises(InvalidParameterError, match="indices"):
+            fit_messages(
+                talk("openai_chat", 40),
+                model="gpt-4.1",
+                max_tokens=3_000,
+                strategy=lambda groups, _columns, _room: answer(groups),
+            )
 
     def test_own_strategies_and_newest_messages(self) -> None:
         messages = talk("openai_chat", 40)
