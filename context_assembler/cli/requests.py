@@ -143,6 +143,8 @@ async def explain(given: Given, session: str, *, every: bool = False) -> cli.Ans
         every: One line for every piece.
     """
     context = await _assembled(given, session)
+    if not context.tools and any(e.rule == "rewrite.tools" for e in context.report.entries):
+        cli.print_note("The last call had tools: pass --tools to see the next one with them.")
     return cli.Answer(context.report.to_json(), _show(context, given["provider"], every=every))
 
 

@@ -1,8 +1,10 @@
 """`assemble`, `explain`, `check`, `lint-payload`: what a session's next call would be."""
 
 import json
+from asyncio import to_thread
 from pathlib import Path
 
+from context_assembler import ContextAssembler
 from context_assembler.providers import check_payload
 from tests.cli.conftest import CLAUDE, GPT, SAMPLES, STORE, Run
 
@@ -122,3 +124,20 @@ def test_a_payload_is_checked_by_its_provider_s_rules(run: Run) -> None:
     assert "0 broken." in fine.out
     assert told.json[0].keys() == {"rule", "level", "where", "message", "source"}
     assert "1 broken: 1 refused, 0 advice." in shown.out
+
+
+async def test_a_session_of_a_program_is_explained_with_its_tools(stored: Run) -> None:
+    def look() -> str:
+        """Look around."""
+        return "a field"
+
+    async with ContextAssembler("sqlite:agent.db", tools=[look]) as assembler:
+        context = await assembler.assemble("work", model="claude-opus-5-5")
+        said = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "A."}]}
+        usage = {"usage": {"input_tokens": 9, "output_tokens": 1}, "stop_reason": "end_turn"}
+        await assembler.record("work", {**said, **usage, "model": "claude-opus-5-5"}, context)
+        await assembler.add_user("work", "And now?")
+
+    told = await to_thread(stored, "explain", *WORK, *CLAUDE)
+
+    assert "The last call had tools: pass --tools" in told.err
