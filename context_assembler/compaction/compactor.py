@@ -468,7 +468,7 @@ class _Draft:
             faults.append("It says the same line twice.")
         earlier = _plain(self._earlier)
         if len(earlier) >= _LONG_LINE_CHARS and earlier in text and earlier != text:
-            faults.append("It repeats the summary before it word for word: write it anew.")
+            faults.append("It repeats the summary before it word for word: write a new one.")
         return faults
 
 
