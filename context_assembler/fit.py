@@ -1,6 +1,7 @@
 """`fit_messages()`: the same core for a list of messages that its caller keeps."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -425,20 +426,21 @@ class _Fitting:
         head: list[tuple[int, Json]] = [(at, None) for places in owners for at in places]
         new = self._render(cut, lines)
         known = [*head, *self.made]
-        starts, kinds = self.history.starts, self.history.kinds
-        for reach in (0, 1):  # by itself, then with what the provider joins it to
+        history, held = self.history, [line for one in kept for line in range(*one)]
+        for reach in (0, 1, 1):  # by itself, then with what the provider joins it to
             refused = self._refused([*known, *(one for _, one in new)], len(known))
             is_late = any(len(head) <= at < len(known) for at in refused)
             for at, reason in refused.items():
                 if at >= len(known):
-                    number = self.history.exchange_of(new[at - len(known)][0])
-                    first = starts[number]
-                    while (
-                        reach and first and kinds[first - 1] & events.KIND_MASK == events.ASSISTANT
-                    ):
-                        first = starts[self.history.exchange_of(first - 1)]
+                    number = history.exchange_of(new[at - len(known)][0])
+                    first, end = history.starts[number], history.first_line(number + 1)
+                    for line in reversed(held[: bisect_left(held, first)]) if reach else ():
+                        if history.kinds[line] & events.KIND_MASK != events.ASSISTANT:
+                            break
+                        first = history.starts[history.exchange_of(line)]
+                    for line in held[bisect_left(held, end) :][:reach]:
+                        end = history.first_line(history.exchange_of(line) + 1)
                     is_late |= first < self.covered and bool(self.made)
-                    end = self.history.first_line(number + 1 + reach)
                     self.broken = dict.fromkeys(range(first, end), reason) | self.broken
             if is_late:
                 self._forget_output()
@@ -447,6 +449,8 @@ class _Fitting:
                 break
             new = self._render(cut, lines)
         settled, end = min([self.timeline.settled, *self.broken]), len(self.history)
+        if new and new[-1][1][0] < 0:  # what is before it was judged with a turn that will go
+            settled = self.covered
         while 0 < settled < end and self._owner(settled) & self._owner(settled - 1):
             settled -= 1
         self.made += [one for line, one in new if line < settled]
@@ -469,16 +473,15 @@ class _Fitting:
                     pieces.append((at, [line]))
         made: list[tuple[int, tuple[int, Json]]] = []
         marker = cut.marker if cut is not None else None
-        seam = marker or 0
-        halves = groupby(pieces, key=lambda one: (one[1][0] in self.broken, one[1][0] >= seam))
-        for (is_broken, _), run in halves:
+        for is_broken, run in groupby(pieces, key=lambda one: one[1][0] in self.broken):
             for group in [[*run]] if is_broken else ([one] for one in run):
                 first = group[0][1][0]
                 if cut is not None and marker is not None and self.covered <= marker <= first:
-                    turn = Turn(role="user", kind="marker", parts=marker_parts(cut.left_out))
-                    made += ((first, one) for one in self._wired([(-1, turn)]))
+                    made += ((first, one) for one in self._wired([(-1, _marker(cut))]))
                     marker = None
                 made += ((first, one) for one in self._group(cut, group, is_broken=is_broken))
+                if is_broken and marker is not None and marker <= group[-1][1][-1]:
+                    marker = None
         return made
 
     def _group(
@@ -488,10 +491,14 @@ class _Fitting:
         timeline, turns, seen = self.timeline, list[tuple[int, Turn]](), set[int]()
         at, lines = group[0]
         is_whole = at >= 0 and not is_broken
+        marker = cut.marker if cut is not None and is_broken else None
         for place, held in group:
             spans = self.spans[place] if place >= 0 else {}
             is_whole &= [timeline.seqs[line] for line in held] == [*spans]
             for line in held:
+                if cut is not None and marker is not None and lines[0] < marker <= line:
+                    turns.append((-1, _marker(cut)))
+                    marker = None
                 seq, kind = timeline.seqs[line], timeline.kinds[line] & events.KIND_MASK
                 own: Sequence[JsonObject] = self.events[seq - 1][1]["parts"] if seq else ()
                 parts = own if seq and not is_broken else timeline.parts_at(line)
@@ -559,6 +566,7 @@ class _Fitting:
             if value is None and self.shape not in self.shapes[at]
         }
         sent = [self.plain[at] if value is None else value for at, value in made]
+        sent = [*map(as_object, sent)] if self.is_openai else sent  # text alone is Gemini's
         payload = {"model": self.limits.id, "max_tokens": 1, key: sent}
         found = check_payload(self.shape, payload, limits=self.limits, start=start).refused
         for one in found:
@@ -616,6 +624,10 @@ class _Fitting:
                 name, size = f"added[{number}]", self.family.count_text(text)
                 found[name] = ReportEntry("note", name, "kept", 0, size, why, rule)
         return list(found.values())
+
+
+def _marker(cut: Cut) -> Turn:
+    return Turn(role="user", kind="marker", parts=marker_parts(cut.left_out))
 
 
 def _bare(reply: Json) -> Json:

@@ -359,6 +359,12 @@ REPAIRED: list[tuple[str, str, list[Any], list[int | None]]] = [
     (
         "gemini",
         "gemini-4-argon",
+        [user("gemini", "Go"), CALL, ANSWER, model_says(LOOK), CALL, ANSWER],
+        [0, 1, 2, 3, 5],
+    ),
+    (
+        "gemini",
+        "gemini-4-argon",
         [user("gemini", "Go"), CALL, ANSWER, user("gemini", "On"), CALL, ANSWER],
         [*range(6)],
     ),
@@ -383,6 +389,15 @@ class TestBrokenLists:
             before = fitted
         assert before is not None
         assert before.indices == places
+
+    def test_a_marker_between_instructions_and_the_user_stays_in_the_users_message(self) -> None:
+        messages = [GO, BRIEF, *talk("anthropic", 40)[1:], GO]
+        fitted = fit_messages(messages, model="claude-opus-5-5", max_tokens=3_000)
+        check(fitted, messages)
+        payload = {"model": "claude-opus-5-5", "max_tokens": 99, "messages": plain(fitted.messages)}
+        found = check_payload("anthropic", payload).refused
+        assert not [one for one in found if one.where.startswith("messages")]
+        assert str(fitted.messages).count("left out here") == 1
 
     def test_calls_that_share_an_id_keep_their_results(self) -> None:
         for texts in ((None, "a", None, "b"), (None, None, "a", "b")):
