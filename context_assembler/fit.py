@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain, dropwhile, groupby, islice
 from operator import is_
 from threading import Lock
 from typing import Any, Final
@@ -430,6 +430,7 @@ class _Fitting:
         for reach in (0, 1, 1):  # by itself, then with what the provider joins it to
             refused = self._refused([*known, *(one for _, one in new)], len(known))
             is_late = any(len(head) <= at < len(known) for at in refused)
+            before = {*self.broken}  # what stands in a row of these is one already
             for at, reason in refused.items():
                 if at >= len(known):
                     number = history.exchange_of(new[at - len(known)][0])
@@ -438,7 +439,8 @@ class _Fitting:
                         if history.kinds[line] & events.KIND_MASK != events.ASSISTANT:
                             break
                         first = history.starts[history.exchange_of(line)]
-                    for line in held[bisect_left(held, end) :][:reach]:
+                    behind = dropwhile(before.__contains__, held[bisect_left(held, end) :])
+                    for line in islice(behind, reach):
                         end = history.first_line(history.exchange_of(line) + 1)
                     is_late |= first < self.covered and bool(self.made)
                     self.broken = dict.fromkeys(range(first, end), reason) | self.broken

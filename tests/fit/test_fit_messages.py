@@ -293,6 +293,7 @@ ASKS = {
     "content": [{"type": "tool_use", "id": name, "name": "read", "input": {}} for name in "ab"],
 }
 SEEN = {"role": "user", "content": [result_block("b", "row"), {"type": "text", "text": "Go on."}]}
+BOTH = {"role": "user", "content": [result_block(name, "row") for name in "ab"]}
 FOREIGN = {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}
 
 
@@ -319,6 +320,12 @@ CALL, ANSWER = step("gemini", 1, "row", as_object=False)
 REPAIRED: list[tuple[str, str, list[Any], list[int | None]]] = [
     ("anthropic", "claude-opus-5-5", [GO, ASKS, BRIEF, FOREIGN], [0, 1, 3]),
     ("anthropic", "claude-opus-5-5", [GO, ASKS, BRIEF, GO], [0, 1, 3]),
+    (
+        "anthropic",
+        "claude-opus-5-5",
+        [GO, {"role": "assistant", "content": "ok"}, BRIEF, ASKS, BOTH, BRIEF, GO],
+        [0, 1, 2, 3, 4],
+    ),
     ("anthropic", "claude-sonnet-4-6", [GO, ASKS, SEEN], [0, 1, 2, None, 2]),
     (
         "anthropic",
