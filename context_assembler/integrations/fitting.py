@@ -9,6 +9,7 @@ from cachetools import LRUCache
 
 from context_assembler.errors import MissingModelError
 from context_assembler.fit import FittedMessages, fit_messages
+from context_assembler.models import get_model_limits
 
 _CONVERSATIONS: Final = 32  # that go on cheaply; any other is read again
 
@@ -40,8 +41,13 @@ class Fitter:
             raise MissingModelError(layers=("integration", "framework"))
         with self._lock:
             before = self._last.get(key)
-        settings = {**self.settings, **counted}
-        fitted = fit_messages(messages, model=chosen, after=before, **settings)
+        limits = get_model_limits(chosen) if isinstance(chosen, str) else chosen
+        taken = {
+            **limits.features,
+            "chat_tools_with_reasoning": True,
+        }  # the framework chose the API
+        limits, settings = limits._replace(features=taken), {**self.settings, **counted}
+        fitted = fit_messages(messages, model=limits, after=before, **settings)
         with self._lock:
             self._last[key] = fitted
         if self.on_fit is not None:
