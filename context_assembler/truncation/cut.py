@@ -454,8 +454,8 @@ class Plan:
         groups = [range(history.starts[n], history.first_line(n + 1)) for n in range(count)]
         kinds = [_KIND_NAMES[kind & KIND_MASK] for kind in history.kinds[: groups[-1].stop]]
         columns = HistoryColumns(kinds, history.tokens[: len(kinds)], self.lines.parts)
-        given: Any = self.own(groups, columns, budget)
-        given, numbers = [*given] if isinstance(given, Iterable) else [given], range(count)
+        told: Any = self.own(groups, columns, budget)
+        given, numbers = [*told] if hasattr(told, "__iter__") else [told], range(count)
         if unknown := [n for n in given if not (isinstance(n, SupportsIndex) and n in numbers)]:
             rule = f"must return indices of its {count} groups, from 0"
             remedy = "Return positions in `groups`."
