@@ -27,26 +27,11 @@ from agent_framework import (
 )
 
 from context_assembler.events import compact_json
-from context_assembler.fit import FittedMessages
 from context_assembler.integrations.fitting import Fitter
 
 
-class FitMiddleware(ChatMiddleware):
-    """Fits the messages of each model call.
-
-    Args:
-        model: The model whose rules and limits apply; by default the one that is called.
-        on_fit: Called with the `FittedMessages` before each request.
-        settings: Those of `fit_messages`: `max_tokens`, `strategy`, `keep_last_turns` and others.
-    """
-
-    def __init__(
-        self,
-        model: Any = None,
-        on_fit: Callable[[FittedMessages], object] | None = None,
-        **settings: Any,
-    ) -> None:
-        self._fitter = Fitter(model, on_fit, **settings)
+class FitMiddleware(Fitter, ChatMiddleware):
+    """Fits the messages of each model call."""
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Replace the messages of the call by those that fit."""
@@ -62,7 +47,7 @@ class FitMiddleware(ChatMiddleware):
         given = context.messages
         rows = [(own, *row) for own, message in enumerate(given) for row in _read(message)]
         tools = normalize_tools(options.get("tools"))
-        fitted = self._fitter.fit(
+        fitted = self.fit(
             [read for *_, read in rows],
             model=options.get("model") or getattr(context.client, "model", None),
             system=options.get("instructions"),
