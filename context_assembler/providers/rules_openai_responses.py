@@ -176,10 +176,9 @@ class _Responses(Check):
 
     def _pair_rows(self, kinds: list[str], begin: int) -> Iterable[Row]:
         """R1: every call is answered once, after it, and nothing else is answered."""
-        waiting, answered = dict[str, int](), set[str]()
-        seen = {answered_id(i) for i in self.messages[:begin] if kind_of(i) in _BY_CLIENT}
-        open_calls, knows_more = set[str](), self.has_state or "item_reference" in kinds
-        ids = Counter(as_text(item.get("id")) for item in self.messages)
+        waiting, answered, seen, open_calls = dict[str, int](), set[str](), set[str](), set[str]()
+        knows_more = self.has_state or "item_reference" in kinds
+        ids = Counter(as_text(item.get("id")) for item in self.messages[begin:])
         for at, kind in enumerate(kinds, begin):
             item, where = self.messages[at], f"input[{at}]"
             own_id = as_text(item.get("id"))
