@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[2] / "examples"
 LINES = {
     "anthropic_loop": "Two mugs cost 25.80.",
     "claude_code_hook/session": "The cart keeps its items now. (`cart.py`)",
-    "compaction": "It stands for 126 events",
+    "compact": "It stands for 126 events",
     "cost": "of  20,000 tokens: $",
     "edit_while_running": "agent changed",
     "explain_a_session": "The history does not fit, and the oldest exchanges go first.",
