@@ -28,7 +28,7 @@ from context_assembler.ports import (
 )
 from context_assembler.providers import PROVIDERS
 from context_assembler.report import ReportEntry, file_entries, overlay
-from context_assembler.sessions import open_store
+from context_assembler.sessions import open_store, taken
 
 if TYPE_CHECKING:
     from context_assembler import memory as memories
@@ -88,12 +88,13 @@ class _Gathered(NamedTuple):
     """What a call can be made from.
 
     `candidates` are the best inputs first; all but the last one are good only if they add to what
-    the last call sent.
+    the last call sent. `active` are the events that no rewind left behind.
     """
 
     candidates: Sequence[Inputs]
     key: CacheKey
     last_call: events.CallRow | None
+    active: Sequence[range]
 
 
 class _Draft:
@@ -157,7 +158,7 @@ class _Draft:
         self.opening = known.opening or facade.core.opening(head, self.limits)
         known.opening = self.opening if self.opening.began_at is not None else None
         if known.call_seq != head.last_seq:
-            known.last_call = facade.store.last_call(head.session.id)
+            known.last_call = self._last_call()
             known.call_seq = head.last_seq
         last = known.last_call
         self.last = last if last is not None and last.model == self.limits.id else None
@@ -193,7 +194,22 @@ class _Draft:
             )
             for inputs in self.candidates
         ]
-        return _Gathered(candidates, self.key._replace(version=head.version), self.last)
+        key = self.key._replace(version=head.version)
+        return _Gathered(candidates, key, self.last, self.opening.active)
+
+    def _last_call(self) -> events.CallRow | None:
+        """Return the newest call whose reply no rewind left behind."""
+        last_call, name = self.facade.store.last_call, self.known.session.id
+        calls = ((last_call(name, until_seq=one[-1]), one) for one in self._active())
+        return next(
+            (call for call, one in calls if call is not None and call.reply_seq in one), None
+        )
+
+    def _active(self) -> list[range]:
+        """Return the ranges of events that no rewind left behind, newest first."""
+        stop = self.head.last_seq + 1
+        held = (range(one.start, min(one.stop, stop)) for one in self.opening.active)
+        return [one for one in held if one][::-1]
 
     def _factor(self) -> float:
         """Return what reported usage corrects counts by: as the session's last call left it."""
@@ -274,7 +290,8 @@ class _Draft:
         """Return the names of tools that the history calls, or that a search has shown."""
         import re
 
-        bodies = self.facade.store.bodies(self.known.session.id, [(1, self.head.last_seq)])
+        spans = [(one[0], one[-1]) for one in self._active()[::-1]]
+        bodies = self.facade.store.bodies(self.known.session.id, spans)
         return {name for body in bodies for name in re.findall(pattern, events.compact_json(body))}
 
     def _inputs(
@@ -744,7 +761,11 @@ class ContextAssembler:
         if adding and last is not None:
             family = self.core.family(anew.limits)
             columns = self.core.columns(anew.head, family, after_seq=last.answers_seq)
-            kinds = {kind & events.KIND_MASK for kind in columns.kinds}
+            kinds = {
+                kind & events.KIND_MASK
+                for seq, kind in enumerate(columns.kinds, last.answers_seq + 1)
+                if any(seq in one for one in gathered.active)
+            }
             system = self.store.text(last.system_hash)
             for inputs in adding:
                 if inputs.system == system and events.COMPACTION not in kinds:
@@ -946,7 +967,7 @@ class ContextAssembler:
             Its events; the last one is the reply, or a compaction that nothing followed.
 
         Raises:
-            InvalidParameterError: The context belongs to another session.
+            InvalidParameterError: The context belongs to another session, or that was rewound since.
             ReplyError: No bundled provider answers in that shape.
             UnknownSessionError: There is no such session.
         """
@@ -1045,7 +1066,7 @@ class ContextAssembler:
 
         Raises:
             UnknownSessionError: There is no such session.
-            InvalidParameterError: The reply is not one of the session.
+            InvalidParameterError: The reply is not one of the session, or was left behind by a rewind.
         """
         replies = [answer] if isinstance(answer, SessionEvent) else list(answer)
         head, parts = await self._head(session_id), [p for event in replies for p in event.parts]
@@ -1057,7 +1078,14 @@ class ContextAssembler:
         from context_assembler.tools.run import plan_calls, run_planned
         from context_assembler.tools.sources import open_tool_sources
 
+        first = min(replies, key=lambda event: event.seq)
+        rule = f"must be a reply that session {session_id!r} holds, and that no rewind left behind"
+        remedy = "Record it there first, and pass what record returned."
+        gone = errors.InvalidParameterError("answer", first.id, rule=rule, remedy=remedy)
+
         async def keep(call: ToolCall, outcome: tuple[Any, bool]) -> None:
+            if (await self._head(session_id)).incarnation != head.incarnation:
+                raise gone
             content, is_error = outcome
             try:
                 await self.add_tool_result(session_id, call.call_id, content, is_error=is_error)
@@ -1067,14 +1095,11 @@ class ContextAssembler:
         if not timeout_seconds >= 0:
             about: Any = {"rule": "must be 0 or more", "remedy": "Pass seconds, such as 300."}
             raise errors.InvalidParameterError("timeout_seconds", timeout_seconds, **about)
-        first = min(replies, key=lambda event: event.seq)
-        stored = self.store.events(session_id, after_seq=first.seq - 1, limit=1)
-        if [(one.id, one.created_at, one.parts) for one in stored] != [
+        stored = events.active_events(self.store.events(session_id, after_seq=first.seq - 1))
+        if [(one.id, one.created_at, one.parts) for one in stored[:1]] != [
             (first.id, first.created_at, first.parts)
         ]:
-            rule = f"must be a reply that session {session_id!r} holds"
-            remedy = "Record it there first, and pass what record returned."
-            raise errors.InvalidParameterError("answer", first.id, rule=rule, remedy=remedy)
+            raise gone
         sources = [*open_tool_sources(tools), *(self.tools.sources if self._has_tools else ())]
         async with self._running.setdefault(session_id, Lock()):  # what runs has no result yet
             offered, namespaces = await self._offered_to(head, first.seq, tools)
@@ -1084,7 +1109,7 @@ class ContextAssembler:
                 sources.append(own)
             planned, left = plan_calls(
                 replies,
-                later=self.store.events(session_id, after_seq=first.seq),
+                later=events.active_events(self.store.events(session_id, after_seq=first.seq)),
                 offered=offered,
                 sources=sources,
                 approved=approved,
@@ -1131,6 +1156,80 @@ class ContextAssembler:
             with self._lock:
                 known.follow(stored, row.get("call"))
         return stored
+
+    # ---- other ways to go on ----
+
+    async def rewind(self, session_id: str, to: int | str | SessionEvent) -> SessionEvent:
+        """Take a session back to what it was when an event was its newest; return the event of that.
+
+        What was stored since stays in the store, and is not sent. To go forward again, rewind to an
+        event that was left behind. Replies to requests of before, and results of tools that still
+        run, are refused. Behind a call the session waits for its result: `run_tools` runs it again.
+
+        Args:
+            to: The event that the session goes on from, its id or its number; 0: it begins again.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+            InvalidParameterError: The session has no such event.
+        """
+        seq = self._seq_of(await self._head(session_id), "to", to)
+        event = SessionEvent(
+            type="rewind", answers_seq=seq, created_at=self.now(), origin="developer"
+        )
+        [stored] = await self._append(session_id, [event])
+        return stored
+
+    async def fork(
+        self, session_id: str, new_id: str = "", *, at: int | str | SessionEvent | None = None
+    ) -> Session:
+        """Begin a session with what another one holds; return its record.
+
+        Both have the same events, columns and calls up to there, so that the request of the new one
+        is what the first one's was, and is read from the prompt cache. Neither depends on the other.
+
+        Args:
+            new_id: Of the new session; by default made up.
+            at: The last event that both have, its id or its number; by default the newest.
+
+        Raises:
+            UnknownSessionError: There is no such session.
+            InvalidParameterError: It has no such event, or the new id is taken.
+        """
+        from uuid import uuid4
+
+        head = await self._head(session_id)
+        seq = head.last_seq if at is None else self._seq_of(head, "at", at)
+        about = {"session": session_id, "seq": seq, "root": events.root_of(head.session)}
+        session = replace(
+            head.session,
+            id=new_id or f"{session_id[:480]}-{uuid4().hex[:8]}",
+            metadata={**head.session.metadata, "forked_from": about},
+            created_at=self.now(),
+        )
+        if self._mirror is None:
+            await self.store.away(self.store.fork_now, session_id, session, at=seq)
+            return session
+        with suppress(errors.UnknownSessionError):
+            await self.sessions.head(session.id)
+            raise taken(session.id)
+        await self.sessions.create(session)
+        await self._append(session.id, self.store.events(session_id, limit=seq), expected_seq=0)
+        return session
+
+    def _seq_of(self, head: SessionHead, name: str, point: int | str | SessionEvent) -> int:
+        """Return the number of an event of the session."""
+        given, session_id = point.id if isinstance(point, SessionEvent) else point, head.session.id
+        if isinstance(given, int):
+            found = [given] if 0 <= given <= head.last_seq else []
+        else:
+            rows = self.store.rows(session_id, [(1, head.last_seq)])
+            found = [seq for seq, event_id, _ in rows if event_id == given]
+        if not found:
+            rule = f"must be an event of session {session_id!r}, its id, or 0 to {head.last_seq:,}"
+            remedy = "Load its events: each has a seq and an id."
+            raise errors.InvalidParameterError(name, given, rule=rule, remedy=remedy)
+        return found[0]
 
     # ---- questions about a session ----
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import lru_cache, partial
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,6 +34,7 @@ from context_assembler.history.lines import (
     SYNTHETIC,
     Rules,
     Timeline,
+    active_of,
     scaled,
     turns_of,
     unscaled,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from context_assembler.report import CacheForecast
 
 _AHEAD: Final = 4  # events that are read together if one of them is looked at
-_NEAR: Final = 16  # events before a result among which its call is looked for
+_NEAR: Final = 15  # events before a result among which its call is looked for
 _MOST_LIVES: Final = 4  # of one session: models, protocols and settings in turn
 _MOST_TRIES: Final = 8
 _NO_ROOM: Final = ReportEntry(
@@ -146,10 +147,14 @@ class Inputs(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """What a session begins with: its own system prompt's texts, and the time of its first event."""
+    """What a session begins with: its own system prompt's texts, and the time of its first event.
+
+    `active` are the events that no rewind left behind.
+    """
 
     system: tuple[str, ...]
     began_at: datetime | None
+    active: Sequence[range]
 
 
 class Core:
@@ -186,18 +191,27 @@ class Core:
         session_id, family = head.session.id, self.family(limits)
         columns = self.store.columns(session_id, family)
         self._columns = head, family.key, columns
-        lead = 0
-        while lead < len(columns.kinds) and columns.kinds[lead] & events.KIND_MASK == events.SYSTEM:
-            lead += 1
+        kinds, active = columns.kinds, active_of(columns)
+
+        def seqs(first: int) -> Iterator[int]:
+            held = (
+                seq for one in active for seq in range(one.start, min(one.stop, len(kinds) + 1))
+            )
+            return islice(held, first, None)
+
+        lead = list(
+            takewhile(lambda seq: kinds[seq - 1] & events.KIND_MASK == events.SYSTEM, seqs(0))
+        )
         texts: list[str] = []
-        for body in self.store.bodies(session_id, [(1, lead)]) if lead else ():
+        for body in self.store.bodies(session_id, _spans(lead)) if lead else ():
             if any(part["type"] != "text" for part in body["parts"]):
                 break
             texts.append("\n".join(part["text"] for part in body["parts"]))
-        is_settled = lead < len(columns.kinds)  # no further instruction can join the opening
-        began = next(filter(is_known, columns.created[len(texts) :] if is_settled else ()), None)
+        # Without anything more, a further instruction can join the opening.
+        after = seqs(len(texts) if any(seqs(len(lead))) else len(kinds))
+        began = next(filter(is_known, (columns.created[seq - 1] for seq in after)), None)
         moment = None if began is None else datetime.fromtimestamp(began, UTC)
-        return Opening(tuple(text for text in texts if text.strip()), moment)
+        return Opening(tuple(text for text in texts if text.strip()), moment, active)
 
     def columns(self, head: SessionHead, family: Family, *, after_seq: int) -> StoredColumns:
         """Return the columns of a session; those that `opening` has read are not read again."""
@@ -249,8 +263,9 @@ class Core:
         live, head = _Live(self, inputs), inputs.head
         request, _ = live.prepare(inputs)
         columns = self.store.columns(head.session.id, live.family)
-        kinds = [kind & events.KIND_MASK for kind in columns.kinds]
+        kinds, active = [kind & events.KIND_MASK for kind in columns.kinds], active_of(columns)
         ends = [seq for seq, kind in enumerate(kinds, 1) if kind == events.COMPACTION]
+        ends = [seq for seq in ends if any(seq in one for one in active)]
         segments: list[Segment] = []
         for after_seq, end in zip([0, *ends], [*ends, head.last_seq + 1], strict=True):
             lines = _Live(self, inputs)
@@ -392,7 +407,7 @@ class _Live:
         self.family = core.family(inputs.limits, self.provider)
         self.caps = Caps(inputs.truncation, self.family.count_text, inputs.masks)
         settings = [self.family.key, inputs.masks, repr(inputs.truncation)]
-        self._form_purpose = f"form|{_digest(repr(settings))}"
+        self._form_purpose = f"forms|{_digest(repr(settings))}"
         self._formed: dict[int, Any] = {}
         self._fresh: dict[int, Any] = {}
         self.shelf = _Shelf(self.store, self.session_id)
@@ -512,18 +527,18 @@ class _Live:
     ) -> list[int]:
         """Return the places of events that may be sent otherwise than they are stored."""
         places = self.caps.candidates(kinds, tokens)
-        if places and not self._formed:  # event n is kept under n + 1
-            self._formed = self.store.derived(self.session_id, self._form_purpose)
-            self._formed.setdefault(1, 0)  # up to which event everything was looked at
-        looked = self._formed[1] if places else 0
-        return [at for at in places if seqs[at] > looked or seqs[at] + 1 in self._formed]
+        if places and not self._formed:
+            self._formed = self.store.derived(self.session_id, self._form_purpose, after_seq=-1)
+            self._formed.setdefault(0, 0)  # up to which event everything was looked at
+        looked = self._formed[0] if places else 0
+        return [at for at in places if seqs[at] > looked or seqs[at] in self._formed]
 
     def _form(self, seq: int, kind: int, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """Return an event's parts without secrets, and within their caps."""
         is_stored = parts is self.shelf.body(seq)["parts"]
         made: Sequence[JsonObject]
         said: list[tuple[Decision, Rule, str]]
-        kept = self._formed.get(seq + 1) if is_stored else None
+        kept = self._formed.get(seq) if is_stored else None
         if kept is not None:
             made, said = kept
         else:
@@ -531,7 +546,7 @@ class _Live:
             if made is parts:
                 return parts
             if is_stored:
-                self._formed[seq + 1] = self._fresh[seq + 1] = [made, said]
+                self._formed[seq] = self._fresh[seq] = [made, said]
         self.timeline.log += (
             ReportEntry("message", str(seq), decision, reason=reason, rule=rule)
             for decision, rule, reason in said
@@ -540,7 +555,9 @@ class _Live:
 
     def _tool(self, seq: int, call_id: str) -> str:
         """Return the tool of the call that an event answers; empty if it is not near."""
-        for before in range(seq - 1, max(0, seq - _NEAR), -1):
+        active = reversed(self.timeline.active)
+        before_it = (s for one in active for s in range(min(one.stop, seq) - 1, one.start - 1, -1))
+        for before in islice(before_it, _NEAR):
             for part in self.shelf.body(before)["parts"]:
                 if part["type"] == "tool_call" and part["call_id"] == call_id:
                     name: str = part["name"]
@@ -557,9 +574,9 @@ class _Live:
             self.shelf.clear()
             self.stubs.keep()
             if self._fresh:
-                values = {**self._fresh, 1: self.last_seq}
+                values = {**self._fresh, 0: self.last_seq}
                 self.store.keep_derived(self.session_id, self._form_purpose, values)
-                self._formed[1], self._fresh = self.last_seq, {}
+                self._formed[0], self._fresh = self.last_seq, {}
 
     def _call(self, inputs: Inputs) -> "_Call":
         self.serial += 1
@@ -636,6 +653,9 @@ class _Live:
             self.newest_at = columns.created[-1] or None
             if any(kind & events.SIGNED for kind in set(columns.kinds)):
                 makers = self.store.derived(self.session_id, "signed", after_seq=seen)
+                if not seen:
+                    active = active_of(columns)
+                    makers = {s: m for s, m in makers.items() if any(s in one for one in active)}
                 if self.reader.extend(makers) and seen:
                     self._restart()
                     continue
@@ -672,7 +692,7 @@ class _Live:
                 sections=inputs.sections,
                 tools=inputs.tools,
                 tool_plan=plan,
-                session_id=self.session_id,
+                session_id=events.root_of(inputs.head.session),
                 cache=cache,
                 account=inputs.account,
                 nonce=nonce,
@@ -1178,7 +1198,9 @@ class _Call:
         from context_assembler.forecast import Outlook, forecast_call, prefixes_of
 
         sent, store, turns = self.sent(self.provider), self._live.store, self.turns()
-        calls = store.calls(self.session_id)
+        calls, active = store.calls(self.session_id), self._timeline.active
+        # A cache has what a rewind left behind; the last call is one that it did not.
+        calls.sort(key=lambda call: any(call.reply_seq in one for one in active))
         reply = str(calls[-1].reply_seq) if calls else ""
 
         def text_of(digest: str) -> str | None:

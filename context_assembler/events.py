@@ -22,7 +22,7 @@ Json: TypeAlias = Any  # a value that json.loads can return
 JsonObject: TypeAlias = Mapping[str, Json]
 Body: TypeAlias = dict[str, Json]  # an event's stored JSON: {"parts": [...], "made_by": {...}, ...}
 EventType: TypeAlias = Literal[
-    "user", "assistant", "tool_call", "tool_result", "compaction", "system"
+    "user", "assistant", "tool_call", "tool_result", "compaction", "system", "rewind"
 ]
 Origin: TypeAlias = Literal["developer", "user", "model", "tool", "memory", "file", "assembler"]
 
@@ -37,10 +37,11 @@ def is_list(value: object) -> TypeGuard[list[Json]]:
     return isinstance(value, list)
 
 
-EVENT_TYPES: Final[tuple[EventType, ...]] = get_args(EventType)
+# By kind: a note is a system event.
+EVENT_TYPES: Final[tuple[EventType, ...]] = (*get_args(EventType)[:-1], "system", "rewind")
 
 # Columns: the kind of an event in the low three bits, facts about its body in the others.
-USER, ASSISTANT, TOOL_CALL, TOOL_RESULT, COMPACTION, SYSTEM, NOTE = range(7)
+USER, ASSISTANT, TOOL_CALL, TOOL_RESULT, COMPACTION, SYSTEM, NOTE, REWIND = range(8)
 KIND_MASK: Final = 7
 PINNED: Final = 8
 HAS_CALLS: Final = 16  # the body holds tool calls
@@ -55,6 +56,7 @@ _ORIGINS: Final[Mapping[str, Origin]] = {
     "tool_result": "tool",
     "compaction": "assembler",
     "system": "developer",
+    "rewind": "developer",
 }
 
 
@@ -297,7 +299,8 @@ class SessionEvent(Value):
         made_by: For replies and native compactions: who wrote them.
         covers: For compactions: what they replace. Their parts are the summary as text, then the
             provider's own blocks if a provider wrote the compaction.
-        answers_seq: For a reply and its notes: the last event that the call was made from.
+        answers_seq: For a reply and its notes: the last event that the call was made from. For a
+            rewind: the event that the session goes on from, as if nothing had been stored after it.
     """
 
     type: EventType
@@ -373,12 +376,18 @@ class Session(Value):
     __hash__ = Value.__hash__
 
 
+def root_of(session: Session) -> str:
+    """Return the id of the session that this one is a fork of, however often: they share a cache."""
+    fork: Json = session.metadata.get("forked_from")
+    return str(fork["root"]) if is_object(fork) and "root" in fork else session.id
+
+
 class SessionHead(NamedTuple):
     """A session's record and its last sequence number (0: no event yet).
 
     `version` differs after every write to the session. `incarnation` stays the same while the
-    session only grows: it differs once the session was deleted and made again, or the store's file
-    was replaced. Both are empty if the store cannot tell.
+    session only grows: it differs once the session was rewound, or deleted and made again, or the
+    store's file was replaced. Both are empty if the store cannot tell.
     """
 
     session: Session
@@ -499,10 +508,8 @@ def event_of(
     Raises:
         EventFormatError: The body is damaged, or was written by a newer version.
     """
-    number, event_type = kind & KIND_MASK, EVENT_TYPES[SYSTEM]
-    if number != NOTE:
-        event_type = EVENT_TYPES[number]
-    elif body.get("note") == "continue":  # the only note that the user says
+    event_type = EVENT_TYPES[kind & KIND_MASK]
+    if kind & KIND_MASK == NOTE and body.get("note") == "continue":  # the only one of the user's
         event_type = "user"
     try:
         made_by: dict[str, Any] = {**body.get("made_by", {})}
@@ -753,6 +760,33 @@ def error_of(arguments_json: str | None) -> str | None:
         return None
     told = "The call did not run: its arguments are not a JSON object"
     return f"{told} ({why}). Call again with a complete JSON object."
+
+
+# ---- what rewinds left behind ----
+
+
+def active_ranges(rewinds: Mapping[int, int]) -> list[range]:
+    """Return the ranges of events that no rewind left behind, oldest first; the last one is open.
+
+    A rewind to an event that an earlier rewind left behind brings that one back.
+
+    Args:
+        rewinds: By the number of each rewind, the event that the session went on from.
+    """
+    ranges, stop = list[range](), 1 << 32
+    for seq in sorted(rewinds, reverse=True):
+        if seq < stop:
+            ranges.append(range(seq + 1, stop))
+            stop = min(rewinds[seq], seq - 1) + 1
+    return [range(1, stop), *reversed(ranges)]
+
+
+def active_events(events: Iterable[SessionEvent]) -> list[SessionEvent]:
+    """Return the events of a session, or of its end, that no rewind left behind."""
+    given = [*events]
+    ranges = active_ranges({one.seq: one.answers_seq for one in given if one.type == "rewind"})
+    is_whole = len(ranges) == 1  # events without numbers, too
+    return given if is_whole else [one for one in given if any(one.seq in r for r in ranges)]
 
 
 # ---- content as callers give it ----

@@ -404,7 +404,8 @@ class ColumnStore(Protocol):
     loads into it what is new. Sequence ranges are inclusive on both ends.
 
     `append_now` keeps one derived form by itself: for each event with the flag `SIGNED`, under the
-    purpose `signed`, the list `[provider, model, account, prefix]` of who made it.
+    purpose `signed`, the list `[provider, model, account, prefix]` of who made it. With an event of
+    type `rewind` the session's `incarnation` becomes another one; its nonce stays.
     """
 
     def look(self, session_id: str) -> SessionHead | None:
@@ -443,8 +444,8 @@ class ColumnStore(Protocol):
         """Return the recorded calls whose reply has a larger number, oldest first."""
         ...
 
-    def last_call(self, session_id: str) -> CallRow | None:
-        """Return the newest recorded call."""
+    def last_call(self, session_id: str, *, until_seq: int = 0) -> CallRow | None:
+        """Return the newest recorded call whose reply has no larger number, if one is given."""
         ...
 
     def learned(self, key: str) -> Json:
@@ -481,6 +482,18 @@ class ColumnStore(Protocol):
             call: The row of the call that a reply among the events answers; its `reply_seq` is
                 filled in.
             texts: By hash, system prompts and tool lists that the row names.
+        """
+        ...
+
+    def fork_now(self, session_id: str, session: Session, *, at: int) -> None:
+        """Begin a session with the events 1 to `at` of another one, in one transaction.
+
+        They keep ids, columns and times; with them go the calls that they answered, and what was
+        derived under their numbers. What such calls learned counts once: as the first session's.
+
+        Raises:
+            UnknownSessionError: There is no session to fork.
+            InvalidParameterError: The id of `session` is taken, or not every store can keep it.
         """
         ...
 

@@ -267,14 +267,13 @@ async def store_answer(
         UnknownSessionError: There is no such session.
     """
     asked, session_id = context.metadata, context.metadata.session_id
-    depends_on_session = bool(answer.window) or answer.reply.response_id is not None
     known = store.learned(answer.learned_key) if answer.learned_key else None
     while True:
         head = await refresh(session_id)
         if head.incarnation != asked.incarnation or head.last_seq < asked.last_seq:
             raise _wrong_context(
                 session_id,
-                "must be one of the session as it is, which was deleted, or set back, meanwhile",
+                "must be one of the session as it is, which was rewound or deleted meanwhile",
                 "Assemble the session again, and send that request.",
             )
         arrived, replacement = list[str](), None
@@ -291,7 +290,7 @@ async def store_answer(
             return await append(
                 session_id,
                 events,
-                expected_seq=head.last_seq if depends_on_session else None,
+                expected_seq=head.last_seq,
                 call=answer.row(len(events), known),
                 texts=answer.sent.texts,
             )

@@ -102,6 +102,7 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # repair.repeated_call: A call stood twice in one message.
 # repair.server_call: A call that a provider runs itself had no result, or a result no call.
 # reply.replaced: It began a reply again that is stored further on.
+# rewind: The session went back to an earlier event; what followed that event is not sent.
 # compaction.covers: The summary stands for these events.
 # compaction.twin: The plain text of a provider's own compaction is sent.
 # compaction.sealed: A provider's own compaction cannot be read; what it covers is sent.
@@ -164,10 +165,17 @@ Rule: TypeAlias = Literal[
     Literal["repair.added", "repair.arguments", "repair.blank", "repair.clean_text"],
     Literal["repair.empty", "repair.first_user", "repair.misplaced", "repair.missing_result"],
     Literal["repair.moved_result", "repair.orphan_result", "repair.prefill", "repair.refused"],
-    Literal["repair.repeated_call", "repair.server_call", "reply.replaced", "compaction.covers"],
-    Literal["compaction.twin", "compaction.sealed", "content.caller", "content.fields"],
-    Literal["content.foreign", "content.malformed", "content.metadata", "content.repeated"],
-    Literal["content.text", "content.undeclared", "image.scaled", "image.recoded", "media.bytes"],
+    Literal["repair.repeated_call", "repair.server_call", "reply.replaced", "rewind"],
+    Literal["compaction.covers", "compaction.twin", "compaction.sealed", "content.caller"],
+    Literal["content.fields", "content.foreign", "content.malformed", "content.metadata"],
+    Literal[
+        "content.repeated",
+        "content.text",
+        "content.undeclared",
+        "image.scaled",
+        "image.recoded",
+        "media.bytes",
+    ],
     Literal["media.count", "media.crowd", "media.empty", "media.locked", "media.pages"],
     Literal["media.role", "media.size", "media.source", "media.type", "media.unsupported"],
     Literal["reasoning.account", "reasoning.chain", "reasoning.empty", "reasoning.model"],

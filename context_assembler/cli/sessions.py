@@ -15,7 +15,7 @@ from typing import Any, Final
 import typer
 from rich.console import RenderableType
 
-from context_assembler import errors, transcripts
+from context_assembler import ContextAssembler, errors, transcripts
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
 from context_assembler.events import (
@@ -25,6 +25,7 @@ from context_assembler.events import (
     SessionHead,
     ToolCall,
     ToolResult,
+    active_events,
     to_json,
 )
 from context_assembler.models import get_model_limits
@@ -35,7 +36,9 @@ from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript
 
 app: Final = typer.Typer(add_completion=False)
-stored_sessions: Final = typer.Typer(help="List sessions of a store, show one, delete them.")
+stored_sessions: Final = typer.Typer(
+    help="List sessions of a store, show one, rewind, fork, delete."
+)
 app.add_typer(stored_sessions, name="sessions")
 _MOST_ISSUES: Final = 10
 _MOST_DAYS: Final = 36_500
@@ -174,6 +177,7 @@ def _later(
     and makes up those that are missing.
     """
     ids, (said, _) = [event.id for event in stored], _told(read.events)
+    last_seq, stored = len(stored), active_events(stored)
     had, known = 0, Counter[str]()
     for run in _runs(stored, read):
         parts, results = _told(run)
@@ -206,7 +210,7 @@ def _later(
             f"Session {session_id!r} has some of these events, and others between or after them.",
             remedy="Import the transcript as a session of its own, with --session.",
         )
-    return [_shifted(event, len(stored) + len(new) - len(read.events)) for event in new]
+    return [_shifted(event, last_seq + len(new) - len(read.events)) for event in new]
 
 
 def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequence[SessionEvent]]:
@@ -305,6 +309,41 @@ async def show(session: str, *, last: int = 10, sessions: Words = None) -> Answe
     return Answer({**_about(head), "newest": to_json(newest)}, shown)
 
 
+@cli.command(stored_sessions, "rewind")
+async def rewind(session: str, to: str, *, sessions: Words = None) -> Answer:
+    """Take a session back to an earlier event; what followed stays in the store, and is not sent.
+
+    Args:
+        session: The session's id.
+        to: The event that the session goes on from: its number or its id; 0 begins again.
+    """
+    async with opened_store(sessions) as store:
+        stored = await ContextAssembler(store).rewind(session, _point(to))
+    return Answer(to_json(stored), [f"{session} goes on from event {stored.answers_seq}."])
+
+
+@cli.command(stored_sessions, "fork")
+async def fork(
+    session: str, new_id: str = "", *, at: Words = None, sessions: Words = None
+) -> Answer:
+    """Begin a session with the events of another one.
+
+    Args:
+        session: The session's id.
+        new_id: Of the new session; by default made up.
+        at: The last event that both have: its number or its id; by default the newest.
+    """
+    async with opened_store(sessions) as store:
+        point = None if at is None else _point(at)
+        made = await ContextAssembler(store).fork(session, new_id, at=point)
+        head = await store.head(made.id)
+    return Answer(_about(head), [f"{made.id} has {head.last_seq} events of {session}."])
+
+
+def _point(given: str) -> int | str:
+    return int(given) if given.isdecimal() else given
+
+
 @cli.command(stored_sessions, "delete")
 async def delete(session: list[str], *, sessions: Words = None) -> Answer:
     """Delete sessions with all their events."""
@@ -363,7 +402,7 @@ async def count(
         raise errors.MissingModelError(layers=LAYERS)
     counter, read = TokenCounter(name), None
     if session is not None:
-        read = ReadTranscript(tuple(await _load(sessions, session)))
+        read = ReadTranscript(tuple(active_events(await _load(sessions, session))))
     content = "" if file is None else cli.read_text(file)
     with suppress(errors.TranscriptError):  # then it is a text
         read = read or transcripts.read_transcript(content)

@@ -211,7 +211,7 @@ class Compactor:
         """
         about, head = context.metadata, await host.refresh(host.session_id)
         if head.incarnation != about.incarnation or head.last_seq < about.last_seq:
-            raise host.error("it was deleted, or set back, meanwhile.")
+            raise host.error("it was rewound or deleted meanwhile.")
         arrived = host.store.events(host.session_id, after_seq=about.last_seq)
         made = [Compaction(one, is_own=False) for one in arrived if one.type == "compaction"]
         return next(iter(made), None), arrived[-1].seq if arrived else about.last_seq
@@ -237,6 +237,7 @@ class Compactor:
         )
         # The last summary is among them, which may stand behind what is covered.
         stored = host.store.events(host.session_id, limit=max(plan.seqs, default=0))
+        stored = events.active_events(stored)
         plan = _without_pending(plan, stored, dict(zip(columns[2], columns[1], strict=True)))
         own, shown = {*plan.seqs}, {*plan.seqs, *plan.kept}
         covered = [event for event in stored if event.seq in own]

@@ -21,6 +21,7 @@ from context_assembler.events import (
     NOTE,
     NOTE_NAMES,
     PINNED,
+    REWIND,
     SIGNED,
     SYSTEM,
     TOOL_CALL,
@@ -30,6 +31,7 @@ from context_assembler.events import (
     Body,
     JsonObject,
     Origin,
+    active_ranges,
     link_of,
     mark_of,
 )
@@ -161,6 +163,7 @@ class Timeline:
         has_opened: Whether anything is said: more than instructions and notes.
         lead: The events that are the session's own system prompt.
         calls: How many calls the active events hold.
+        active: The events that no rewind left behind.
         log: An entry for every repair; its id is the number of the event.
     """
 
@@ -173,6 +176,7 @@ class Timeline:
         self.note_lines: list[int] = []
         self.tool_notes: list[int] = []
         self.lead: Sequence[int] = ()
+        self.active: Sequence[range] = ()
         self.log: list[ReportEntry] = []
         self.settled = self.handed = self.calls = 0
         self.is_late = self.is_closed = self.has_opened = False
@@ -249,6 +253,12 @@ class Timeline:
         """Take out the session's own system prompt, and what summaries replace."""
         rules, kinds, lead = self.rules, columns.kinds, 0
         ordered: Sequence[int] = range(len(kinds)) if order is None else order
+        self.active = active_of(columns)
+        if REWIND in bytes(kinds).translate(_NUMBERS):
+            ordered = order = [at for at in ordered if any(at + 1 in one for one in self.active)]
+            for seq in (one.start - 1 for one in self.active[1:]):
+                said = f"Nothing is sent of what was stored since event {columns.answers[seq - 1]}."
+                self.log.append(_entry(seq, "dropped", "rewind", said))
         while rules.takes_lead and lead < len(ordered):
             place = ordered[lead]
             if kinds[place] & KIND_MASK != SYSTEM:
@@ -848,6 +858,16 @@ def unscaled(tokens: int, factor: float) -> int:
 
 
 # ---- which events are active, and in which order they are read ----
+
+
+def active_of(columns: StoredColumns) -> list[range]:
+    """Return the ranges of events that no rewind left behind; the columns begin with event 1."""
+    numbers, found = bytes(columns.kinds).translate(_NUMBERS), dict[int, int]()
+    at = numbers.find(REWIND)
+    while at >= 0:
+        found[at + 1] = columns.answers[at]
+        at = numbers.find(REWIND, at + 1)
+    return active_ranges(found)
 
 
 def columns_of(

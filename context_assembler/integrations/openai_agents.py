@@ -23,7 +23,7 @@ from agents.models.openai_responses import Converter
 from agents.run import CallModelData, ModelInputData
 
 from context_assembler.errors import ConfigurationError, UnknownSessionError
-from context_assembler.events import Covers, SessionEvent
+from context_assembler.events import SessionEvent, active_events
 from context_assembler.integrations.fitting import Fitter
 from context_assembler.sessions import open_store
 from context_assembler.transcripts import read_transcript, write_transcript
@@ -122,14 +122,10 @@ class StoredSession:
         if _KEY not in kept[-1].metadata:
             raise ConfigurationError(
                 f"The newest event of session {self.session_id!r} was not added by the SDK.",
-                remedy="Fork the session before that event.",
+                remedy="Rewind the session, or fork it before that event.",
             )
-        seq = kept[-1].seq
         taken = SessionEvent(
-            type="compaction",
-            covers=Covers(seq, seq),
-            created_at=datetime.now(UTC),
-            metadata={"replaced_by": _KEY},
+            type="rewind", answers_seq=kept[-1].seq - 1, created_at=datetime.now(UTC)
         )
         await self.store.append(self.session_id, [taken], expected_seq=events[-1].seq)
         return kept[-1].metadata[_KEY]
@@ -142,14 +138,12 @@ class StoredSession:
             return
 
     async def _load(self) -> tuple[list[SessionEvent], list[SessionEvent]]:
-        """Return all events, and those that were not taken back."""
+        """Return all events, and the active ones."""
         try:
             events = [event async for event in self.store.load(self.session_id)]
         except UnknownSessionError:
             return [], []
-        gone = {e.seq for e in events if e.metadata.get("replaced_by") == _KEY}
-        gone |= {e.covers.last_seq for e in events if e.seq in gone and e.covers}
-        return events, [event for event in events if event.seq not in gone]
+        return events, active_events(events)
 
 
 def _event(item: Any) -> SessionEvent:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
 
 from context_assembler import errors
-from context_assembler.events import SessionEvent
+from context_assembler.events import SessionEvent, active_events
 from context_assembler.memory import format as shaping
 from context_assembler.memory import recall as asking
 from context_assembler.memory.format import (
@@ -589,7 +589,8 @@ def _turns_of(
 ) -> Iterator[MemoryRecord]:
     """Yield the finished turns: what a user said, and what was answered up to the next time."""
     turns = list[list[SessionEvent]]()
-    for event in (one for one in events if one.note is None and one.type not in _NOT_SAID):
+    spoken = (one for one in active_events(events) if one.note is None)
+    for event in (one for one in spoken if one.type not in _NOT_SAID):
         if event.type == "user" and (not turns or turns[-1][-1].type != "user"):
             turns.append([])
         if turns:

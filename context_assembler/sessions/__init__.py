@@ -12,7 +12,7 @@ from typing import Any, Final
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError, with_article
 from context_assembler.ports import EventSource
 from context_assembler.sessions.files import path_of
-from context_assembler.sessions.sqlite import MemoryStore, SqliteStore
+from context_assembler.sessions.sqlite import MemoryStore, SqliteStore, taken
 
 InMemoryStore = MemoryStore
 
@@ -54,4 +54,4 @@ def open_store(store: str | Path | EventSource) -> Any:
     )
 
 
-__all__ = ["SESSION_STORES", "InMemoryStore", "MemoryStore", "SqliteStore", "open_store"]
+__all__ = ["SESSION_STORES", "InMemoryStore", "MemoryStore", "SqliteStore", "open_store", "taken"]

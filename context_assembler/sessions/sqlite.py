@@ -126,8 +126,23 @@ _FACTORS: Final = (
     "ORDER BY answers_seq, number"
 )
 _CALLS: Final = "SELECT body FROM calls WHERE session = ? AND reply_seq > ? ORDER BY reply_seq"
-_LAST_CALL: Final = "SELECT body FROM calls WHERE session = ? ORDER BY reply_seq DESC LIMIT 1"
+_LAST_CALL: Final = (
+    "SELECT body FROM calls WHERE session = ? AND reply_seq <= ? ORDER BY reply_seq DESC LIMIT 1"
+)
 _DERIVED: Final = "SELECT seq, value FROM derived WHERE session = ? AND purpose = ? AND seq > ?"
+# Of the first session ?1 into the second one ?2, up to the event ?3.
+_FORKS: Final = """
+    INSERT INTO events SELECT key + ((?2 - ?1) << 32), kind, id, created_at, columns, body
+        FROM events WHERE key > ?1 << 32 AND key <= (?1 << 32) + ?3;
+    INSERT INTO derived SELECT ?2, purpose, seq, value
+        FROM derived WHERE session = ?1 AND seq BETWEEN 1 AND ?3;
+    INSERT INTO calls (session, reply_seq, answers_seq, model, factor, body)
+        SELECT ?2, reply_seq, answers_seq, model, factor, body
+        FROM calls WHERE session = ?1 AND reply_seq <= ?3 ORDER BY number;
+    UPDATE sessions SET last_seq = ?3 WHERE key = ?2
+"""
+# The first 16 characters stay: the nonce is made of them.
+_REWOUND: Final = "UPDATE sessions SET incarnation = substr(incarnation, 1, 16) || ? WHERE key = ?"
 
 
 class _Row(NamedTuple):
@@ -180,7 +195,7 @@ class SqliteStore:
             if known is not None and known[0][:2] == row[:2] and known[0][4:] == row[4:]:
                 session = known[1].session
             else:
-                fields: JsonObject = {"nonce": nonce_of(incarnation), **load_json(record)}
+                fields: JsonObject = {"nonce": nonce_of(incarnation[:16]), **load_json(record)}
                 session = Session(id=session_id, created_at=_moment(created), **fields)
             head = SessionHead(
                 session=session,
@@ -268,10 +283,10 @@ class SqliteStore:
             rows = self._query(session_id, _CALLS, after_seq)
             return [call_from_json(load_json(raw)) for (raw,) in rows]
 
-    def last_call(self, session_id: str) -> CallRow | None:
-        """Return the newest recorded call."""
+    def last_call(self, session_id: str, *, until_seq: int = 0) -> CallRow | None:
+        """Return the newest recorded call whose reply has no larger number, if one is given."""
         with _decoding(f"A call of session {session_id!r}"):
-            found = self._query(session_id, _LAST_CALL)
+            found = self._query(session_id, _LAST_CALL, until_seq or _MOST_SEQ)
             return call_from_json(load_json(found[0][0])) if found else None
 
     def learned(self, key: str) -> Json:
@@ -373,10 +388,32 @@ class SqliteStore:
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", said)
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), key))
+            if any(row.event.type == "rewind" for row in rows):
+                db.execute(_REWOUND, (f"+{stored[-1].seq}", key))
         self._family_numbers = numbers
         if sum(len(row.raw) for row in rows) <= _MOST_RECENT_BYTES:
             self._recent = added if len(self._recent) > _MOST_RECENT else self._recent | added
         return stored
+
+    def fork_now(self, session_id: str, session: Session, *, at: int) -> None:
+        """Begin a session with the events 1 to `at` of another one; see `ColumnStore`.
+
+        Raises:
+            UnknownSessionError: There is no session to fork.
+            InvalidParameterError: The id of `session` is taken, or not every store can keep it.
+        """
+        _check_id("session_id", session.id)
+        with self._file.writing() as db:
+            key, _ = _find(db, session_id)
+            if _look_up(db, session.id):
+                raise taken(session.id)
+            _put(db, session, replaces=False)
+            new, _ = _find(db, session.id)
+            for statement in _FORKS.split(";"):
+                db.execute(statement, (key, new, at))
+            for number in (0, *_numbers(db).values()):
+                columns = [column[:at] for column in _in_blocks(db, key, number, 0)]
+                _keep_blocks(db, new, number, 0, columns)
 
     def delete_now(self, session_id: str) -> None:
         """Forget the session with all its events.
@@ -543,6 +580,12 @@ def call_from_json(value: Mapping[str, Json]) -> CallRow:
 
 
 # ---- sessions and events ----
+
+
+def taken(session_id: str) -> InvalidParameterError:
+    """Return the error of a new session whose id another one has."""
+    rule, remedy = "must be the id of no session", "Choose another id, or delete that session."
+    return InvalidParameterError("session_id", session_id, rule=rule, remedy=remedy)
 
 
 def nonce_of(*secret: object) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from context_assembler.errors import TranscriptError, UnknownOptionError
-from context_assembler.events import SessionEvent
+from context_assembler.events import SessionEvent, active_events
 from context_assembler.providers import PROVIDERS
 from context_assembler.providers.wire import as_object
 from context_assembler.texts import read_file
@@ -81,7 +81,7 @@ def read_sessions(
 
 
 def write_transcript(events: Iterable[SessionEvent], *, format: str) -> str:
-    """Return events in a format; what a compaction covers is left to its summary.
+    """Return events in a format, without what rewinds left behind and compactions cover.
 
     Raises:
         UnknownOptionError: No format of that name can be written.
@@ -89,7 +89,7 @@ def write_transcript(events: Iterable[SessionEvent], *, format: str) -> str:
     writers = {name: known.write for name, known in FORMATS.items() if known.write is not None}
     if format not in writers:
         raise UnknownOptionError(format, kind="transcript format to write", known=writers)
-    return writers[format](events)
+    return writers[format](active_events(events))
 
 
 def detect_format(source: Any, *, name: str = "transcript") -> str:

@@ -153,6 +153,27 @@ def test_what_was_around_a_transcript_stays_with_its_session(run: Run) -> None:
     assert listed["metadata"]["transcript"] == {"model": "gpt-5.5"}
 
 
+def test_a_session_is_rewound_forked_exported_and_goes_on(run: Run) -> None:
+    run("import", written([*CHAT, *MORE[2:]]), *STORE)
+
+    rewound = run("sessions", "rewind", "chat", "1", *STORE)
+    exported = run("export", "chat", *STORE)
+    forked = run("sessions", "fork", "chat", "other", "--at", "evt_3", *STORE, "--json")
+    again = run(
+        "import", written([CHAT[0], said("assistant", "Hey.")]), *STORE, "--append", "--json"
+    )
+
+    assert rewound.out == "chat goes on from event 1.\n"
+    assert json.loads(exported.out) == CHAT[:1]
+    assert (forked.json["id"], forked.json["events"]) == ("other", 3)
+    assert json.loads(run("export", "other", *STORE).out) == MORE
+    assert again.json[0]["new_events"] == 1
+    assert json.loads(run("export", "chat", *STORE).out) == [CHAT[0], said("assistant", "Hey.")]
+    for point in ("9", "evt_77", "other"):
+        refused = run("sessions", "rewind", "chat", point, *STORE)
+        assert (refused.code, "must be an event of session" in refused.err) == (2, True)
+
+
 async def test_sessions_are_shown_deleted_and_pruned(run: Run) -> None:
     now = datetime.now(tz=UTC)
     async with open_store("sqlite:agent.db") as store:

@@ -227,7 +227,7 @@ async def test_a_reply_does_not_go_into_a_session_begun_again(assembler: Context
     with pytest.raises(UnknownSessionError):
         await assembler.record("trip", answer(text("Hi.")), context)
     await assembler.add_user("trip", "Another trip.")
-    with pytest.raises(InvalidParameterError, match="deleted, or set back"):
+    with pytest.raises(InvalidParameterError, match="rewound or deleted"):
         await assembler.record("trip", answer(text("Hi.")), context)
 
     assert (await assembler.sessions.head("trip")).last_seq == 1

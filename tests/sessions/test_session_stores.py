@@ -23,8 +23,10 @@ from context_assembler.errors import (
     UnknownStoreSchemeError,
 )
 from context_assembler.events import (
+    KIND_MASK,
     NOTE,
     PINNED,
+    REWIND,
     SIGNED,
     CallRow,
     Covers,
@@ -527,6 +529,95 @@ async def test_derived_forms_are_kept_by_purpose_and_go_with_their_session(
     await store.delete("trip")
     await store.append("trip", [user_event("again")])
     assert store.derived("trip", "short") == {}
+
+
+# ---- other ways to go on ----
+
+
+async def test_a_rewind_is_an_event_after_which_nothing_that_was_kept_of_the_session_holds(
+    store: SqliteStore,
+) -> None:
+    await store.append("trip", [user_event(str(number)) for number in range(3)])
+    before = await store.head("trip")
+
+    rewind = SessionEvent(type="rewind", answers_seq=1, origin="developer")
+    [stored] = await store.append("trip", [rewind])
+    columns, after = store.columns("trip", CountsLetters()), await store.head("trip")
+
+    assert (columns.kinds[3] & KIND_MASK, columns.answers[3]) == (REWIND, 1)
+    assert [event.text for event in await load(store, "trip")] == ["0", "1", "2", ""]
+    assert (await load(store, "trip"))[-1] == stored == replace(rewind, id="evt_4", seq=4)
+    assert after.incarnation != before.incarnation
+    assert after.session.nonce == before.session.nonce
+    await store.append("trip", [user_event("more")])
+    assert (await store.head("trip")).incarnation == after.incarnation
+    await store.append("trip", [rewind])
+    assert (await store.head("trip")).incarnation not in (before.incarnation, after.incarnation)
+    assert (await store.head("trip")).session.nonce == before.session.nonce
+
+
+async def test_the_last_call_up_to_an_event_is_found(store: SqliteStore) -> None:
+    row = CallRow(provider="p", model="m")
+    for answers in (1, 3):
+        await store.append("trip", [user_event("hi")])
+        call = replace(row, answers_seq=answers)
+        store.append_now("trip", [assistant_event("yes")], call=call)
+
+    found = [store.last_call("trip", until_seq=seq) for seq in (1, 2, 3, 4, 9)]
+
+    assert [call and call.reply_seq for call in found] == [None, 2, 2, 4, 4]
+    assert store.last_call("trip") == found[-1]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 100, 256, 299, 300])
+async def test_a_fork_has_the_columns_calls_and_forms_up_to_its_point_and_counts_nothing(
+    store: SqliteStore, at: int
+) -> None:
+    family, learned = CountsLetters(), {"key": "p m", "factor": 2.0}
+    reply = BODIES["a reply with all that is known of it"]
+    call = CallRow(provider="p", model="m", answers_seq=1, details={"learned": learned})
+    await store.append("trip", [user_event("hi", created_at=AT)])
+    store.append_now("trip", [reply], call=call)
+    newer = replace(call, answers_seq=2, details={"learned": {**learned, "factor": 3.0}})
+    await store.append("trip", [replace(user_event("x" * n), id=f"n{n}") for n in range(297)])
+    store.append_now("trip", [assistant_event("bye")], call=newer)
+    counted = store.columns("trip", family)
+    store.keep_derived("trip", "short", {0: "all", 1: "a", 2: "b", 300: "c"})
+    parent, family.counted = await store.head("trip"), []
+
+    new = Session(id="fork", agent_id="pilot", nonce=parent.session.nonce, created_at=AT)
+    store.fork_now("trip", new, at=at)
+    await store.delete("trip")
+
+    head, columns = await store.head("fork"), store.columns("fork", family)
+    assert (head.session, head.session.nonce, head.last_seq) == (new, parent.session.nonce, at)
+    assert head.incarnation != parent.incarnation
+    assert [*columns] == [column[:at] for column in counted]
+    assert family.counted == []
+    events = await load(store, "fork")
+    ids = ["evt_1", "evt_2", *(f"n{n}" for n in range(297)), "evt_300"]
+    assert [(event.seq, event.id) for event in events] == [*enumerate(ids[:at], 1)]
+    made = [replace(call, reply_seq=2), replace(newer, reply_seq=300)]
+    assert store.calls("fork") == [one for one in made if one.reply_seq <= at]
+    assert [*store.derived("fork", "short", after_seq=-1)] == [n for n in (1, 2, 300) if n <= at]
+    assert [*store.derived("fork", "signed")] == [2][: at // 2]
+    assert store.learned("p m") is None  # as a session's calls taught it, it is gone with that
+    await store.append("fork", [user_event("more")] * 300)
+    assert list(store.columns("fork", family).tokens) == [*counted.tokens[:at], *[4] * 300]
+
+
+async def test_a_fork_takes_no_id_of_another_session_and_needs_one_to_begin_with(
+    store: SqliteStore,
+) -> None:
+    await store.append("trip", [user_event("hi")])
+
+    with pytest.raises(InvalidParameterError, match=r"no session.*another id"):
+        store.fork_now("trip", Session(id="trip"), at=1)
+    with pytest.raises(InvalidParameterError, match="session_id must"):
+        store.fork_now("trip", Session(id=""), at=1)
+    with pytest.raises(UnknownSessionError):
+        store.fork_now("nobody's", Session(id="fork"), at=1)
+    assert [head.session.id for head in await store.list_sessions()] == ["trip"]
 
 
 # ---- opening ----
