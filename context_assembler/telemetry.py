@@ -18,7 +18,6 @@ from typing import Any, Final, TypeAlias
 from context_assembler.errors import MissingExtraError
 
 _NAME: Final = "context_assembler"
-_OPERATIONS: Final = ("assemble", "record", "recall", "check_compaction")
 # https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/ (read 2026-11-30)
 _PROVIDERS: Final[Mapping[str, str]] = {
     "openai_chat": "openai",
@@ -29,7 +28,8 @@ Attributes: TypeAlias = dict[str, str | int | float | bool]
 
 
 def instrument(assembler: Any, *, tracer_provider: Any = None, meter_provider: Any = None) -> None:
-    """Report every call of an assembler's `assemble`, `record`, `recall` and `check_compaction`.
+    """Report every call of an assembler's `assemble`, `record`, `recall`, `compact` and
+    `check_compaction`.
 
     Each is a span, a record of the logger `context_assembler`, and a value of the histograms
     `context_assembler.duration` (seconds), `gen_ai.client.token.usage`, and
@@ -50,7 +50,7 @@ def instrument(assembler: Any, *, tracer_provider: Any = None, meter_provider: A
         trace.Status(trace.StatusCode.ERROR),
         metrics.get_meter(_NAME, meter_provider=meter_provider),
     )
-    for name in _OPERATIONS:
+    for name in _READ:
         setattr(assembler, name, reporter.watched(name, getattr(assembler, name)))
 
 
@@ -139,6 +139,12 @@ _READ: Final[Mapping[str, Callable[[Any], Attributes]]] = {
     "assemble": _of_context,
     "record": _of_recorded,
     "recall": lambda it: {f"{_NAME}.items": len(it.items), f"{_NAME}.tokens": it.token_count},
+    "compact": lambda it: {
+        **_of_recorded([it.event]),
+        f"{_NAME}.covered_tokens": it.covered_tokens,
+        f"{_NAME}.summary_tokens": it.summary_tokens,
+        f"{_NAME}.requests": it.requests,
+    },
     "check_compaction": lambda it: {
         f"{_NAME}.is_needed": it.needed,
         f"{_NAME}.tokens": it.current_tokens,

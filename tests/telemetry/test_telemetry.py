@@ -82,6 +82,20 @@ async def test_each_operation_is_a_span_with_its_figures(
     assert SECRET not in told.everything + caplog.text
 
 
+async def test_a_compaction_says_what_it_covers_and_takes(told: Told) -> None:
+    async with ContextAssembler() as assembler:
+        instrument(assembler, tracer_provider=told.tracers, meter_provider=told.meters)
+        for number in range(30):
+            await assembler.add_user("s1", f"{SECRET} {number} " * 20)
+        done = await assembler.compact("s1", model="claude-opus-5-5", keep=2)
+
+    [(name, attributes)] = told.spans
+    assert name == "context_assembler compact"
+    assert attributes["context_assembler.covered_tokens"] == done.covered_tokens
+    assert attributes["context_assembler.summary_tokens"] == done.summary_tokens
+    assert SECRET not in told.everything
+
+
 async def test_an_error_is_told_by_its_type_alone(told: Told) -> None:
     async with ContextAssembler() as assembler:
         instrument(assembler, tracer_provider=told.tracers, meter_provider=told.meters)
