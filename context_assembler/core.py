@@ -26,6 +26,7 @@ from context_assembler.errors import (
     AssemblyError,
     ContextOverflowError,
     EmptySessionError,
+    InvalidParameterError,
     UnsupportedRequestError,
 )
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, SessionHead
@@ -602,6 +603,9 @@ class _Live:
         request, room = self.prepare(inputs)
         # 4. The lines of this call, and the cut.
         self._close(inputs.head)
+        if self.timeline.is_unanswered and inputs.parameters.provider_compaction == "now":
+            rule, remedy = "must wait for the results of calls", "Record them, then compact."
+            raise InvalidParameterError("provider_compaction", "now", rule=rule, remedy=remedy)
         if self.timeline.is_pending and inputs.notes:
             told = (e for e in inputs.entries if e.kind != "memory" and e.rule != "note")
             inputs = inputs._replace(notes=(), entries=(*told, _WAIT))

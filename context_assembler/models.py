@@ -193,6 +193,7 @@ KNOWN_FEATURES: Final = tuple(
     _table(
         "tools parallel_tools forced_tools vision pdf prefill mid_conversation_system thinking"
         " cache_breakpoints chat_tools_with_reasoning reasoning_back tool_search prompt_cache"
+        " compaction"
     )
 )
 # Routing prefix → the host it names. What follows the prefix is what that host expects.

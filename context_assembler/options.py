@@ -242,6 +242,31 @@ def _read_format(name: str, value: Json) -> str:
     raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
 
 
+def _read_compaction(name: str, value: Any) -> int | str:
+    if value == "now" or str(value).isdigit():
+        return value if value == "now" else int(value)
+    rule, remedy = "must be a number of tokens, or 'now'", "Pass one such as 150_000."
+    raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+
+
+# The API's names of its edits, in the order that it wants: thinking comes first.
+# https://platform.claude.com/docs/en/build-with-claude/context-editing (read 2026-11-30)
+_EDITS: Final = ("clear_thinking_20251015", "clear_tool_uses_20250919")
+
+
+def _read_edits(name: str, value: Any) -> tuple[JsonObject, ...]:
+    read: dict[str, JsonObject] = {}
+    for given in _read_tools(name, value):
+        fields: JsonObject = given if is_object(given) else {"type": given}
+        asked = str(fields.get("type"))
+        kind = next((one for one in _EDITS if asked in (one, one.rpartition("_")[0])), "")
+        if not kind or broken_bound(fields):
+            rule, remedy = "must name edits", "Use 'clear_tool_uses', 'clear_thinking' or both."
+            raise InvalidParameterError(name, value, rule=rule, remedy=remedy)
+        read[kind] = {**fields, "type": kind}
+    return tuple(read[kind] for kind in _EDITS if kind in read)
+
+
 # ---- what a call can be given ----
 
 _AtLeastOne: Final = Bounds(least=1)
@@ -299,6 +324,10 @@ class GivenOptions(TypedDict, total=False):
             the tool `memory`.
         memory_tool: Offer the tool `memory`: `search`, to search and read memories; `files`,
             to keep the files of a folder of notes, for Claude as `memory_20250818`.
+        provider_compaction: Tokens of input above which Anthropic or OpenAI compacts the history
+            in its reply; `now` asks for a compaction instead of a reply.
+        context_edits: What Anthropic clears of the history before the model reads it:
+            `clear_tool_uses`, `clear_thinking`, or the API's own form of either.
         cache: `auto` marks what the provider's prompt cache should keep; `off` sets no marks.
         use_cache: Whether an unchanged session may get the same context again.
         exact: Check the size of the payload by asking the provider to count it.
@@ -338,6 +367,8 @@ class GivenOptions(TypedDict, total=False):
     recall_tokens: Annotated[int | None, _AtLeastOne]
     recall_namespaces: Sequence[str] | None
     memory_tool: Literal["search", "files"] | None
+    provider_compaction: Annotated[str | int | None, _read_compaction]
+    context_edits: Annotated[Sequence[str | JsonObject] | None, _read_edits]
     cache: CachePolicy | None
     use_cache: bool | None
     exact: bool | None
@@ -958,6 +989,8 @@ class Parameters(NamedTuple):
     thinking_budget: int | None = None
     tool_choice: ToolChoice | None = None
     response_format: ResponseFormat | None = None
+    provider_compaction: str | int | None = None
+    context_edits: tuple[JsonObject, ...] = ()
 
 
 # If such an option of a session cannot be read, no tool is offered rather than every one.
@@ -1135,6 +1168,20 @@ def _other_objections(settled: Settled, limits: ModelLimits) -> Iterator[_Object
         if not limits.parameters.accepts_stop or (speaks_responses and not is_requested):
             remedy = "Leave it out, and say in the prompt where to stop."
             yield _Objection("stop_sequences", "is not supported", remedy)
+    # https://platform.claude.com/docs/en/build-with-claude/compaction-threshold, /context-editing
+    # types of the openai package 3.57, ContextManagement (read 2026-11-30)
+    compacts, is_claude = options.provider_compaction, limits.provider == "anthropic"
+    least = 50_000 if is_claude else 1_000
+    # https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand (read 2026-11-30)
+    is_missing = not features.get("compaction") or (compacts == "now" and limits.host == "bedrock")
+    if compacts is not None and is_missing:
+        remedy = "Leave it out, and use compact()."
+        yield _Objection("provider_compaction", "is not supported", remedy)
+    elif isinstance(compacts, int) and compacts < least:
+        remedy = "Pass a larger number."
+        yield _Objection("provider_compaction", f"must be at least {least:,} tokens", remedy)
+    if options.context_edits and not is_claude:
+        yield _Objection("context_edits", "is not supported")
     # https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools (2026-11-27)
     if choice is not None:
         remedy = "Use 'auto' and ask for the tool in the prompt, or choose another model."

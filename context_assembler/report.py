@@ -140,8 +140,10 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # reasoning.unsigned: It has no signature.
 # reasoning.unsupported: The model does not take it back.
 # parameter.allowed_tools: The API cannot limit a call to some of the tools.
+# parameter.context_edits: The API cannot clear parts of the history, or not in this request.
 # parameter.expired: The provider no longer keeps it.
 # parameter.parallel_tool_calls: The API has no switch for it.
+# parameter.provider_compaction: The API cannot compact, or not together with this.
 # parameter.response_format: The API takes another form of the schema.
 # parameter.temperature: The model does not heed it, or takes another value.
 # parameter.thinking_budget: The calls in flight began without thinking.
@@ -182,7 +184,8 @@ Rule: TypeAlias = Literal[
     Literal["reasoning.origin", "reasoning.prefix", "reasoning.prefix_unknown"],
     Literal["reasoning.protocol", "reasoning.provider", "reasoning.unfinished"],
     Literal["reasoning.unsigned", "reasoning.unsupported", "parameter.allowed_tools"],
-    Literal["parameter.expired", "parameter.parallel_tool_calls", "parameter.response_format"],
+    Literal["parameter.context_edits", "parameter.expired", "parameter.parallel_tool_calls"],
+    Literal["parameter.provider_compaction", "parameter.response_format"],
     Literal["parameter.temperature", "parameter.thinking_budget", "parameter.thinking_level"],
     Literal["parameter.top_k", "parameter.top_p", "note.waits", ""],
 ]

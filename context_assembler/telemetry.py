@@ -28,8 +28,7 @@ Attributes: TypeAlias = dict[str, str | int | float | bool]
 
 
 def instrument(assembler: Any, *, tracer_provider: Any = None, meter_provider: Any = None) -> None:
-    """Report every call of an assembler's `assemble`, `record`, `recall`, `compact` and
-    `check_compaction`.
+    """Report every call of `assemble`, `record`, `recall`, `compact` and `check_compaction`.
 
     Each is a span, a record of the logger `context_assembler`, and a value of the histograms
     `context_assembler.duration` (seconds), `gen_ai.client.token.usage`, and

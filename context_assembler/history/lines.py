@@ -812,6 +812,13 @@ class Timeline:
         """Whether the provider that is asked goes on from a call of its own that it runs."""
         return bool(self._pending)
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether a call of the last reply, or one that the provider runs, has no result yet."""
+        ends = zip(self.kinds[self.settled :], self.seqs[self.settled :], strict=True)
+        is_open = any(kind & KIND_MASK == TOOL_RESULT and not seq for kind, seq in ends)
+        return self.is_pending or is_open
+
     def _is_aside(self, line: int) -> bool:
         """Whether the line is an instruction or a note, and not said by anybody."""
         number = self.kinds[line] & KIND_MASK

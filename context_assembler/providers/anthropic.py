@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -9,6 +10,7 @@ from context_assembler.context import Request
 from context_assembler.errors import EmptySessionError, ReplyError
 from context_assembler.events import Json, JsonObject, compact_json, is_plain
 from context_assembler.models import ModelLimits
+from context_assembler.options import Parameters
 from context_assembler.ports import (
     ChangeForms,
     Payload,
@@ -158,8 +160,10 @@ def _readable(value: Json) -> str:
 # What of a request needs each beta: a type of block or tool, or where something comes from.
 _NEEDS: Final[Mapping[str, str]] = {
     # https://platform.claude.com/docs/en/build-with-claude/compaction (read 2026-11-27)
-    "compact-2026-01-12": "block compaction",
-    "compact-2026-09-04": "signed compaction",
+    "compact-2026-01-12": "block compaction, edit compact_20260112",
+    "compact-2026-09-04": "signed compaction, edit on demand",
+    # https://platform.claude.com/docs/en/build-with-claude/context-editing (read 2026-11-30)
+    "context-management-2025-06-27": "edit clear_tool_uses_20250919, edit clear_thinking_20251015",
     # https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (read 2026-11-27)
     "mid-conversation-tool-changes-2026-07-01": "block tool_addition, block tool_removal",
     # The anthropic package 2.14, docstrings of BetaRequestToolAdditionBlockParam,
@@ -701,6 +705,8 @@ class Wire(wire.GrownWire):
         """Return keyword arguments for `messages.create`."""
         if not self.messages:
             raise EmptySessionError(request.session_id)
+        if request.parameters.provider_compaction == "now":
+            request = self._on_demand(request)
         limits, messages = request.limits, self._fitting_messages()
         first, last = messages[0], messages[-1]
         if first["role"] != "user" and first["content"][0]["type"] != "compaction":
@@ -722,7 +728,11 @@ class Wire(wire.GrownWire):
         made["messages"] = messages
         if request.cache == "auto" and limits.cache.mode == "explicit":
             _mark_cache(made, limits)
-        if betas := betas_for({*self.features, *(f"tool {t.get('type')}" for t in self.tools)}):
+        managed, used = self._managed(request)
+        if managed:  # `client.messages.create` has no argument for it
+            made["extra_body"] = made.get("extra_body", {}) | managed
+        used |= {*self.features, *(f"tool {t.get('type')}" for t in self.tools)}
+        if betas := betas_for(used):
             # `client.messages.create` takes the header, so that no beta method is needed.
             header = {"anthropic-beta": ",".join(betas)}
             made["extra_headers"] = made.get("extra_headers", {}) | header
@@ -730,6 +740,44 @@ class Wire(wire.GrownWire):
             if key in made:
                 made[key] = LentList(made[key])
         return made
+
+    def _on_demand(self, request: Request) -> Request:
+        """Return the request without what the API refuses next to a compaction on demand.
+
+        https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand (read 2026-11-30)
+        """
+        given, choice = request.parameters, request.parameters.tool_choice
+        empty = Parameters(given.max_tokens)
+        for name in ("stop_sequences", "response_format", "context_edits", "tool_choice"):
+            is_free = name == "tool_choice" and choice and choice.mode in ("auto", "none")
+            if getattr(given, name) and not is_free:
+                why = "It is not sent: a request for a compaction takes none."
+                self.report(name, why, "parameter.provider_compaction")
+                given = given._replace(**{name: getattr(empty, name)})
+        return replace(request, parameters=given)
+
+    def _managed(self, request: Request) -> tuple[Block, set[str]]:
+        """Return what the provider does with the history, and what that needs of betas."""
+        given = request.parameters
+        asked, edits = given.provider_compaction, list(given.context_edits)
+        if request.limits.provider != NAME:
+            self.leave_history(request, *wire.MANAGED)
+            return {}, set()
+        if asked == "now":
+            return {"compaction": {"type": "summarize"}}, {"edit on demand"}
+        for at, one in enumerate(edits):  # lists in them are names of tools
+            named = {key: names for key, held in one.items() if (names := as_list(held))}
+            told = {key: [self.names.get(n, n) for n in names] for key, names in named.items()}
+            edits[at] = {**plain_json(one), **told}
+        if asked and "signed compaction" in self.features:
+            # https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand (2026-11-30)
+            why = "It waits: the API takes no threshold next to a compaction that it signed."
+            self.report("provider_compaction", why, "parameter.provider_compaction")
+        elif asked:
+            trigger = {"type": "input_tokens", "value": asked}
+            edits.append({"type": "compact_20260112", "trigger": trigger})
+        kinds = {f"edit {one['type']}" for one in edits}
+        return ({"context_management": {"edits": edits}} if edits else {}), kinds
 
     def _fitting_messages(self) -> list[dict[str, Json]]:
         """Return the messages; the oldest images and documents make way if they are too many."""

@@ -482,6 +482,7 @@ class Wire(wire.GrownWire):
     def write(self, request: Request) -> Payload:
         """Return keyword arguments for `generate_content`; bytes are base64 text."""
         contents, given = list(self.messages), request.parameters
+        self.leave_history(request, *wire.MANAGED)
         if not contents:
             raise EmptySessionError(request.session_id)
         if contents[0]["role"] == "model":

@@ -241,6 +241,7 @@ class Wire(openai.OpenAIWire):
 
     def _parameters(self, request: Request) -> Item:
         parameters = request.parameters
+        self.leave_history(request, *wire.MANAGED)
         # `max_tokens` does not count reasoning: https://github.com/openai/openai-openapi
         key = "max_completion_tokens" if self.is_own else "max_tokens"
         made: Item = {key: parameters.max_tokens}

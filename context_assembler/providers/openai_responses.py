@@ -10,8 +10,9 @@ from context_assembler.context import Request
 from context_assembler.errors import ReplyError
 from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
-from context_assembler.ports import ChangeForms, ToolSearch, ToolSpec, Turn, read_change
+from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
 from context_assembler.providers import openai, wire
+from context_assembler.providers.lent import LentList
 from context_assembler.providers.openai import Item
 from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
 from context_assembler.texts import clean_text
@@ -505,7 +506,22 @@ class Wire(openai.OpenAIWire):
             made["reasoning"] = {"effort": effort}
         if form := self._reply_format(request):
             made["text"] = {"format": form}
+        self.leave_history(request, *(wire.MANAGED[1:] if self.is_own else wire.MANAGED))
+        if self.is_own and isinstance(threshold := parameters.provider_compaction, int):
+            # https://developers.openai.com/api/docs/guides/compaction (read 2026-11-30)
+            one: Item = {"type": "compaction", "compact_threshold": threshold}
+            made["context_management"] = [one]
         return made | self._sampling(request) | self._cache_key(request)
+
+    def write(self, request: Request) -> Payload:
+        """Return keyword arguments for the SDK; what asks for a compaction comes last.
+
+        Types of the openai package 3.57, CompactionTrigger (read 2026-11-30)
+        """
+        made = super().write(request)
+        if request.parameters.provider_compaction == "now":
+            made["input"] = LentList([*made["input"], {"type": "compaction_trigger"}])
+        return made
 
     def _told(self) -> dict[str, ToolSpec]:
         plan = wire.plan_of(self.request, NAME)

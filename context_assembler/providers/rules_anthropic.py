@@ -34,7 +34,8 @@ A22: {_DOCS}/api/errors; {_CODE}/5174 | A27: {_BUILD}/effort | A29: {_BUILD}/com
 A28: {_GITHUB}/BerriAI/litellm/issues/3286 | A32: {_CODE}/4668 |
 A12: {_DOCS}/api/messages/create | A24: {_BUILD}/prompt-caching | A25: {_BUILD}/compaction |
 A26: {_BUILD}/context-editing | A33: {_GITHUB}/Dokploy/mcp/issues/74 |
-A34: {_TOOLS}/programmatic-tool-calling | A35: {_CODE}/473
+A34: {_TOOLS}/programmatic-tool-calling | A35: {_CODE}/473 |
+A36: {_BUILD}/compaction-threshold | A37: {_BUILD}/compaction-on-demand; {_BUILD}/context-editing
 """)
 """Rule → where it is written."""
 
@@ -104,6 +105,10 @@ class _Sent:
         asked = [*as_text(headers.get("anthropic-beta")).split(","), *as_list(given.get("betas"))]
         self.betas = {as_text(name).strip() for name in asked} - {""}
         self.most = wire.as_number(self.body.get("max_tokens"))
+        managed = as_object(self.body.get("context_management"))
+        self.edits = wire.objects_in(managed.get("edits"))
+        compacts = (e for e in self.edits if as_text(e.get("type")).startswith("compact_"))
+        self.threshold = next(compacts, dict[str, Json]())
         self.thinks = as_text(as_object(self.body.get("thinking")).get("type"))
         self.tools = _blocks_of(self.body.get("tools"), "tools")
         self.system = _blocks_of(self.body.get("system"), "system")
@@ -176,19 +181,28 @@ def _settings(s: _Sent) -> Iterator[Row]:
     yield not as_text(body.get("model")), "A0", "model", "a model id is required"
     yield not most >= 0, "A0", "max_tokens", "a number of tokens is required"
     yield most % 1 > 0, "A0", "max_tokens", "must be a whole number"
+    asked = as_object(body.get("output_config")).get("format")
+    forces = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
     if most == 0:
-        asked = as_object(body.get("output_config")).get("format")
-        forces = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
         for name, given in (("stream", body.get("stream")), ("output_config.format", asked)):
             yield given, "A24", name, "not taken with max_tokens 0"
         is_odd = s.thinks in ("enabled", "adaptive", "between_tools")
         yield is_odd, "A24", "thinking", "not taken with max_tokens 0"
         yield forces, "A24", "tool_choice", "no forced tool choice with max_tokens 0"
     managed = as_object(body.get("context_management"))
-    yield body.get("compaction") and managed, "A25", "compaction", "excludes context_management"
-    edits = [as_text(one.get("type")) for one in wire.objects_in(managed.get("edits"))]
-    is_late = any(kind.startswith("clear_thinking") for kind in edits[1:])
-    yield is_late, "A26", "context_management.edits", "clear_thinking must come first"
+    kinds, where = [as_text(one.get("type")) for one in s.edits], "context_management.edits"
+    used = {f"edit {kind}" for kind in kinds}
+    if body.get("compaction"):
+        used.add("edit on demand")
+        excluded = ("context_management", managed), ("stop_sequences", body.get("stop_sequences"))
+        for name, given in (*excluded, ("output_config.format", asked), ("tool_choice", forces)):
+            yield given, "A25", name, "is not taken next to a compaction on demand"
+    is_late = any(kind.startswith("clear_thinking") for kind in kinds[1:])
+    yield is_late, "A26", where, "clear_thinking must come first"
+    is_low = wire.as_number(as_object(s.threshold.get("trigger")).get("value")) < 50_000
+    yield is_low, "A36", where, "a compaction starts at 50,000 tokens or more"
+    for beta in anthropic.betas_for(used):
+        yield beta not in s.betas, "A37", "extra_headers", f"the beta {beta} is missing"
     yield not s.count, "A0", "messages", "one is required"
     yield most > longest, "A23", "max_tokens", f"the model's most is {longest:,}"
     for at, stop in enumerate(as_list(body.get("stop_sequences"))):
@@ -408,7 +422,10 @@ def _contents(s: _Sent) -> Iterator[Row]:
         if is_summary and body.get("signature"):
             is_late = signed or s.first or block not in s.turns[0].blocks[:1]
             yield is_late, "A29", where, "a signed compaction stands before everything else"
+            yield s.threshold, "A36", where, "no threshold next to a compaction that is signed"
             signed += 1
+        for beta in anthropic.betas_for(anthropic.features_of(body) if is_summary else ()):
+            yield beta not in s.betas, "A37", where, f"the beta {beta} is missing"
 
 
 def _references(s: _Sent) -> Iterator[Row]:

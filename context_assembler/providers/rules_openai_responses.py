@@ -97,6 +97,9 @@ class _Responses(Check):
             (wants_json, "R11", "text.format", "the word 'json' must stand in an input message"),
             self.strict_row(asked, "schema", "text.format.schema"),
         ]
+        for one in objects_in(body.get("context_management")):
+            is_low = wire.as_number(one.get("compact_threshold")) < 1_000
+            rows.append((is_low, "R9", "context_management", "is at least 1,000 tokens"))
         given_of_chat = (name for name in _OF_CHAT if own and body.get(name) is not None)
         rows += [
             (True, "R15", name, "is a parameter of Chat Completions") for name in given_of_chat
@@ -248,6 +251,8 @@ class _Responses(Check):
         elif kind in _OUTPUTS:
             is_odd = not isinstance(item.get("output"), str | list | tuple)
             yield is_odd, "R0", ".output", "must be text or a list of pieces"
+        is_early = kind == "compaction_trigger" and item is not self.messages[-1]
+        yield is_early, "R9", "", "must be the last item"
         is_bare = kind == "compaction" and not as_text(item.get("encrypted_content"))
         yield is_bare, "R9", "", "encrypted_content is required"
 

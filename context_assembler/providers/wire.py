@@ -391,6 +391,21 @@ class GrownWire:
         remedy = "Leave thinking_level and thinking_budget out, or use the lowest level."
         return self.refusal("its thinking cannot be switched off", remedy)
 
+    def leave_history(self, request: Request, *names: Rule) -> None:
+        """Report what others do with the history, and this API cannot.
+
+        Raises:
+            UnsupportedRequestError: A compaction is wanted instead of a reply.
+        """
+        for rule in names:
+            name = rule.removeprefix("parameter.")
+            asked = getattr(request.parameters, name)
+            if asked == "now":
+                remedy = "Leave provider_compaction out, and use compact()."
+                raise self.refusal("it cannot compact a conversation", remedy)
+            if asked:
+                self.report(name, "This API cannot do that; the history is sent as it is.", rule)
+
     def stops(self, request: Request, *, most: int) -> list[str]:
         """Return the stop sequences.
 
@@ -605,6 +620,9 @@ def turn_entries(turn: Turn, changes: Iterable[Change]) -> list[ReportEntry]:
 
 
 # ---- replies ----
+
+
+MANAGED: Final[tuple[Rule, ...]] = ("parameter.provider_compaction", "parameter.context_edits")
 
 
 class Reply(NamedTuple):

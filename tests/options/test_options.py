@@ -50,6 +50,9 @@ def test_every_option_says_what_it_is() -> None:
     assert {option.name for option in declared if not option.help.endswith((".", ")"))} == set()
 
 
+CLEAR = "clear_tool_uses_20250919"
+
+
 class City(BaseModel):
     name: str
 
@@ -138,6 +141,14 @@ READ: dict[str, tuple[str, Any, Any]] = {
     "a set for a list": ("disabled_tools", {"rm"}, ("rm",)),
     "one tool": ("additional_tools", print, (print,)),
     "several tools": ("additional_tools", [print, len], (print, len)),
+    "a compaction now": ("provider_compaction", "now", "now"),
+    "a threshold in words": ("provider_compaction", "100000", 100_000),
+    "an edit by name": ("context_edits", "clear_tool_uses", ({"type": CLEAR},)),
+    "edits in the order of the API": (
+        "context_edits",
+        [{"type": "clear_tool_uses", "keep": {}}, "clear_thinking_20251015"],
+        ({"type": "clear_thinking_20251015"}, {"type": CLEAR, "keep": {}}),
+    ),
     "a mode": ("tool_choice", "required", ToolChoice(mode="any")),
     "Anthropic's": (
         "tool_choice",
@@ -191,6 +202,8 @@ REFUSED: dict[str, tuple[dict[str, Any], type[AssemblyError], str]] = {
         f"{why} for a schema": ({"response_format": given}, InvalidParameterError, says)
         for why, given, says in NO_SCHEMAS
     },
+    "a truth for a threshold": ({"provider_compaction": True}, InvalidParameterError, "or 'now'"),
+    "an unknown edit": ({"context_edits": ["compact"]}, InvalidParameterError, "must name edits"),
     "no choice": ({"tool_choice": {"type": "maybe"}}, InvalidParameterError, "Use 'auto'"),
 }
 
@@ -461,6 +474,12 @@ REJECTED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a forced tool while thinking": (
         *(SONNET, {"tool_choice": "any", "thinking_budget": 2000}, "cannot be combined"),
     ),
+    "a compaction that nobody makes": (SONNET, {"provider_compaction": "now"}, "use compact()"),
+    "a compaction on a host without": (
+        *(f"bedrock/{OPUS}", {"provider_compaction": "now"}, "is not supported"),
+    ),
+    "a compaction too early": (OPUS, {"provider_compaction": 9_000}, "at least 50,000 tokens"),
+    "edits of another's": ("gpt-5.5", {"context_edits": "clear_thinking"}, "is not supported"),
     "stops of a model that takes none": ("gpt-5", {"stop_sequences": ["x"]}, "is not supported"),
 }
 
@@ -483,6 +502,7 @@ ALLOWED: dict[str, tuple[str, dict[str, Any]]] = {
     "a wide top_p while Claude thinks": (SONNET, {"thinking_budget": 2000, "top_p": 0.95}),
     "sampling without reasoning": ("gpt-5.5", {"thinking_level": "none", "temperature": 1}),
     "an effort": (OPUS, {"thinking_level": "low"}),
+    "a compaction": ("gpt-5.5", {"provider_compaction": 1_000}),
     "a small budget where there is no least": ("gemini-2.5-flash", {"thinking_budget": 100}),
     "both where both are taken": (
         *("claude-opus-4-6", {"thinking_level": "low", "thinking_budget": 2000}),

@@ -299,6 +299,11 @@ RESPONSES_ROWS: Final[dict[str, Row]] = {
     ),
     "a short reply": ("R8", {"max_output_tokens": 15}),
     "a long reply": ("R8", {"max_output_tokens": 128_001}),
+    "a compaction too early": (
+        "R9",
+        {"context_management": [{"type": "compaction", "compact_threshold": 999}]},
+    ),
+    "a compaction before the end": ("R9", {"input.1": {"type": "compaction_trigger"}}),
     "an open compaction": ("R9", {"input.1": {"type": "compaction"}}),
     "heat that the model never takes": ("R10", {"temperature": 1}),
     "heat while it reasons": ("R10", {"model": "gpt-5", "temperature": 0.5}),

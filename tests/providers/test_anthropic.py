@@ -435,6 +435,14 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"tool_choice": {"mode": "auto", "allowed": ("read",)}},
         {"tool_choice": {"type": "auto"}},
     ),
+    "a compaction now": (
+        {"provider_compaction": "now", "stop_sequences": ["x"], "context_edits": ({},)},
+        {
+            "extra_body": {"compaction": {"type": "summarize"}},
+            "extra_headers": {"anthropic-beta": "compact-2026-09-04"},
+        },
+    ),
+    "a compaction of another's": ({"model": "gpt-5.5", "provider_compaction": 9_999}, {}),
     "a choice without tools": ({"tools": (), "tool_choice": {"mode": "auto"}}, {}),
 }
 USUAL = {"model", "max_tokens", "system", "tools", "messages"}

@@ -327,6 +327,7 @@ def test_parameters_become_the_config(options: dict[str, Any], expected: dict[st
     [
         {"thinking_level": "none"},
         {"stop_sequences": list("abcdef")},
+        {"provider_compaction": "now"},
         {"tool_choice": {"mode": "tool", "name": "gone"}},
         {"tools": (), "tool_choice": {"mode": "any"}},
     ],

@@ -383,6 +383,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         "gpt-4.1",
         {"tool_choice": {"mode": "tool", "name": "x"}},
     ),
+    "a compaction instead of a reply": ("gpt-4.1", {"provider_compaction": "now"}),
     "a call without tools": ("gpt-4.1", {"tool_choice": {"mode": "any"}, "tools": ()}),
 }
 

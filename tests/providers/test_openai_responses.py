@@ -463,6 +463,11 @@ PARAMETERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "effort": ("gpt-6.2-sol", {"thinking_level": "low"}, {"reasoning": {"effort": "low"}}),
     "no reasoning": ("gpt-5.5", {"thinking_budget": 0}, {"reasoning": {"effort": "none"}}),
     "sampling": ("gpt-4o", {"temperature": 0.5, "top_p": 0.9}, {"temperature": 0.5, "top_p": 0.9}),
+    "a threshold": (
+        "gpt-5.5",
+        {"provider_compaction": 9_999},
+        {"context_management": [{"type": "compaction", "compact_threshold": 9_999}]},
+    ),
     "a forced call": (
         "gpt-4o",
         {"tool_choice": {"mode": "tool", "name": "read"}},
@@ -500,7 +505,14 @@ def test_parameters(model: str, given: dict[str, Any], sent: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    "given", [{"stop_sequences": ["x"]}, {"top_k": 5}, {"max_tokens": 5}], ids=str
+    "given",
+    [
+        {"stop_sequences": ["x"]},
+        {"top_k": 5},
+        {"max_tokens": 5},
+        {"model": "gpt-oss-120b", "provider_compaction": "now"},
+    ],
+    ids=str,
 )
 def test_what_the_api_cannot_express_is_an_error(given: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedRequestError):

@@ -106,6 +106,9 @@ MARK, LONG = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
 BUDGET = {"type": "enabled", "budget_tokens": 2000}
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
 COMPACTION = {"type": "compaction", "content": "x", "signature": "E"}
+THRESHOLD = {"type": "compact_20260112"}
+ON_DEMAND = {"compaction": {"type": "summarize"}, "betas": ["compact-2026-09-04"]}
+EDITING = {"betas": ["context-management-2025-06-27"]}
 REFERENCE = {"type": "tool_reference", "tool_name": "write"}
 SCHEMA_AT = "tools.0.input_schema"
 HAIKU = {"model": "claude-haiku-4-5", "messages": [ASK]}
@@ -208,11 +211,36 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "two ways of compaction": (
         "A25",
-        {"compaction": {"type": "summarize"}, "context_management": {"edits": [{}]}},
+        {"compaction": {}, "context_management": {"edits": [{}]}, **ON_DEMAND},
     ),
     "thinking cleared late": (
         "A26",
-        {"context_management": {"edits": [{}, {"type": "clear_thinking_20251015"}]}},
+        {"context_management": {"edits": [{}, {"type": "clear_thinking_20251015"}]}, **EDITING},
+    ),
+    "a compaction with stops": ("A25", {**ON_DEMAND, "stop_sequences": ["x"]}),
+    "a compaction too early": (
+        "A36",
+        {
+            "context_management": {"edits": [{**THRESHOLD, "trigger": {"value": 49_999}}]},
+            "betas": ["compact-2026-01-12"],
+        },
+    ),
+    "a threshold next to a signed compaction": (
+        "A36",
+        {
+            "messages": [{"role": "assistant", "content": [COMPACTION]}, ASK],
+            "context_management": {"edits": [THRESHOLD]},
+            "betas": ["compact-2026-09-04", "compact-2026-01-12"],
+        },
+    ),
+    "a compaction without its beta": ("A37", {"compaction": {"type": "summarize"}}),
+    "a block of it without its beta": (
+        "A37",
+        {"messages": [{"role": "assistant", "content": [COMPACTION]}, ASK]},
+    ),
+    "edits without their beta": (
+        "A37",
+        {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
     ),
     "another ttl at the end": ("A19", {**marked(LONG), "cache_control": MARK}),
     "an effort on a model without": (
