@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -378,18 +379,12 @@ class AssembledContext:
 
     def counted(self, tokens: int | None, *, warning: str = "") -> "AssembledContext":
         """Return the same context with the provider's own count of its payload in the ledger."""
-        from context_assembler.report import Report
-
         made = self.timed(assembly_ms=self.metadata.assembly_ms, cache_hit=False)
-        ledger, report = self.metadata.ledger._replace(counted_tokens=tokens), self.report
-        made.metadata.ledger = ledger
-        made.report = Report(
-            ledger=lambda: ledger,
-            entries=lambda: report.entries,
-            parameters=lambda: report.parameters,
-            warnings=lambda: (*report.warnings, *filter(None, [warning])),
-            forecast=lambda: report.forecast,
-        )
+        report = made.report = copy(self.report)
+        report.ledger = self.metadata.ledger._replace(counted_tokens=tokens)
+        made.metadata.ledger = report.ledger
+        if warning:
+            report.warnings = (*self.report.warnings, warning)
         return made
 
     @property

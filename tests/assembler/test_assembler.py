@@ -597,9 +597,11 @@ async def test_a_count_that_fails_is_a_warning() -> None:
 
     assembler = await begun(clients={"anthropic": Client(refuse)})
 
+    plain = await assembler.assemble("trip", model=OPUS)
     context = await assembler.assemble("trip", model=OPUS, exact=True)
 
     assert context.metadata.ledger.counted_tokens is None
+    assert context.report.entries == plain.report.entries
     assert any("no network" in warning for warning in context.report.warnings)
 
 
