@@ -54,13 +54,13 @@ release: setup ## Install wheel and sdist in empty environments, for every Pytho
 	$(BIN)/python scripts/try_release.py
 
 house: setup ## Print the package's size by folder next to its budget
-	-@$(BIN)/python scripts/house.py --budgets scripts/budgets.json --stage $(STAGE)
+	-@$(BIN)/python scripts/house.py --stage $(STAGE)
 
 check: setup ## Run every check that a change must pass
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/house.py --budgets scripts/budgets.json --stage reached
+	$(BIN)/python scripts/house.py --stage reached
 	$(BIN)/mypy
 	$(BIN)/basedpyright
 	$(BIN)/python scripts/write_reference.py --check

@@ -9,10 +9,9 @@ ROOT = Path(__file__).parents[1]
 
 def test_no_folder_grows() -> None:
     script = ROOT / "scripts" / "house.py"
-    budgets = ROOT / "scripts" / "budgets.json"
 
     measured = subprocess.run(
-        [sys.executable, str(script), "--budgets", str(budgets), "--stage", "reached"],
+        [sys.executable, str(script), "--stage", "reached"],
         cwd=ROOT,
         capture_output=True,
         text=True,
