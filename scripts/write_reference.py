@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -75,7 +76,11 @@ def _member_rows(name: str, found: type) -> Iterator[tuple[str, str, str]]:
     for attribute, doc in re.findall(r"(?m)^    (\w+): ((?:.+\n?)(?: {8}.+\n?)*)", told):
         if not re.search(rf"\b{attribute}\b", given):
             yield f"`{name}.{attribute}`", "", doc
-    for method, member in vars(found).items():
+    public = {getattr(context_assembler, one) for one in context_assembler.__all__} - {found}
+    homes = takewhile(lambda home: home not in public, found.__mro__)
+    own = [home for home in homes if home.__module__.startswith("context_assembler.")]
+    members = (one for home in own for one in vars(home).items())
+    for method, member in members:
         if method.startswith("_") or not (doc := first_line(member)):
             continue
         plain = getattr(member, "__func__", member)

@@ -1,4 +1,4 @@
-"""Where sessions are kept: in a SQLite file, in memory, or in a store of your own.
+"""Where sessions are kept: in memory, in a SQLite file, on PostgreSQL, or in a store of your own.
 
     >>> store = open_store("sqlite:agent.db")
 
@@ -6,13 +6,14 @@ A store of your own has seven methods (`ports.SessionStore`); two, `load` and `h
 assemble from.
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError, with_article
 from context_assembler.ports import EventSource
 from context_assembler.sessions.files import path_of
-from context_assembler.sessions.sqlite import MemoryStore, SqliteStore, taken
+from context_assembler.sessions.sqlite import MemoryStore, SqliteStore, SqlStore, taken
 
 InMemoryStore = MemoryStore
 
@@ -22,14 +23,26 @@ def _open(url: str) -> SqliteStore:
     return MemoryStore() if path is None else SqliteStore(path)
 
 
-SESSION_STORES: Final = {"memory": _open, "sqlite": _open}
+def _open_postgres(url: str) -> SqlStore:
+    from context_assembler.sessions.postgres import PostgresStore
+
+    return PostgresStore(url)
+
+
+SESSION_STORES: Final[Mapping[str, Callable[[str], SqlStore]]] = {
+    "memory": _open,
+    "sqlite": _open,
+    "postgresql": _open_postgres,
+    "postgres": _open_postgres,
+}
 
 
 def open_store(store: str | Path | EventSource) -> Any:
     """Return the store that a URL names; a path is a SQLite file, a store is returned as it is.
 
     `memory:` keeps sessions in this process, `sqlite:agent.db` in a file of the current folder,
-    `sqlite:///var/lib/agent.db` in one elsewhere. The path is taken as written: `%20` stays `%20`.
+    `sqlite:///var/lib/agent.db` in one elsewhere, `postgresql://user@host/database` on a server.
+    The path of a file is taken as written: `%20` stays `%20`.
     Three slashes before what can only be a path from the current folder are refused; four, as
     SQLAlchemy's users write them, are as good as three.
 
@@ -54,4 +67,12 @@ def open_store(store: str | Path | EventSource) -> Any:
     )
 
 
-__all__ = ["SESSION_STORES", "InMemoryStore", "MemoryStore", "SqliteStore", "open_store", "taken"]
+__all__ = [
+    "SESSION_STORES",
+    "InMemoryStore",
+    "MemoryStore",
+    "SqlStore",
+    "SqliteStore",
+    "open_store",
+    "taken",
+]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock, local
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import WeakSet, finalize
 
 from context_assembler.errors import ConfigurationError, StoreError, StoreUnavailableError
@@ -89,6 +89,12 @@ class SqliteFile:
         self._memory: sqlite3.Connection | None = None
         self._known: tuple[float, ...] | None = None  # the file that is open
         self._here: _Here | _Slot = _Here(self) if path else _Slot(self)
+
+    row_lock = ""  # whoever writes has the whole file
+
+    def each(self, db: sqlite3.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return what a statement finds for each row of values."""
+        return [found for row in rows for found in db.execute(sql, row)]
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """Lend the thread's connection; an empty database if the file has no tables yet."""

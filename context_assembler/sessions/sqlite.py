@@ -1,5 +1,7 @@
 """`SqliteStore` and `MemoryStore`: events as they are, and small columns that decisions are made on.
 
+`SqlStore` is what they share with `postgres.PostgresStore`.
+
 Whatever depends on one event alone is computed when that event is appended, and kept next to it:
 kind, time, token counts by family; of older events in blocks of 256. A cold process reads those,
 finds the cut, and reads the bodies of what it keeps.
@@ -17,7 +19,7 @@ from itertools import takewhile
 from operator import index
 from pathlib import Path
 from sqlite3 import Connection, IntegrityError
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from context_assembler.errors import (
     ConcurrentAppendError,
@@ -50,6 +52,9 @@ from context_assembler.events import (
 )
 from context_assembler.ports import StoredColumns, TokenFamily
 from context_assembler.sessions.files import Schema, SqliteFile
+
+if TYPE_CHECKING:
+    from context_assembler.sessions.postgres import PostgresServer
 
 _T = TypeVar("_T")
 _Columns: TypeAlias = "list[array[Any]]"
@@ -97,30 +102,34 @@ _MOST_ID_CHARS: Final = 512
 _FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800.0, 253_402_300_799.0  # that are dates in UTC
 _FLAWS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 _MOST_HEADS: Final = 1_000
-_SPANS_AT_ONCE: Final = 100  # SQLite joins at most 500
 _PAGE: Final = 200  # events that `load` reads at once
 _MOST_RECENT: Final = 256  # rows of events that were appended here, to be read without SQLite
 _MOST_RECENT_BYTES: Final = 65_536  # of those that were appended at once
 
-_HEAD: Final = (
-    "SELECT key, incarnation, version, last_seq, created_at, record FROM sessions WHERE id = ?"
-)
-# In these statements the first parameter is the key of a session.
+# SQLite and PostgreSQL read these statements alike. Numbers are decimal: PostgreSQL knows others
+# only since version 16. 16777215 leaves of a key the block, 4294967295 the sequence number.
+_HEADS: Final = "SELECT key, incarnation, version, last_seq, created_at, record, id FROM sessions "
+_HEAD: Final = f"{_HEADS} WHERE id = ?"
+_LOOK_UP: Final = "SELECT key, CAST(last_seq AS BIGINT) FROM sessions WHERE id = ?"
+# In these the first parameter is the key of a session.
 _BLOCKS: Final = (
-    "SELECT key & 0xFFFFFF, data FROM blocks "
-    "WHERE key BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + (?2 | 0xFFFFFF)"
+    "SELECT key & 16777215, data FROM blocks "
+    "WHERE key BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + (?2 | 16777215) ORDER BY key"
 )
 _TAIL: Final = (
     "SELECT kind, created_at, columns FROM events "
-    "WHERE key > (?1 << 32) + ?2 AND key < (?1 + 1) << 32"
+    "WHERE key > (?1 << 32) + ?2 AND key < (?1 + 1) << 32 ORDER BY key"
 )
 _EVENTS: Final = (
-    "SELECT key & 0xFFFFFFFF, id, created_at, kind, body FROM events "
-    "WHERE key > (?1 << 32) + ?2 AND key < (?1 + 1) << 32 LIMIT ?3"
+    "SELECT key & 4294967295, id, created_at, kind, body FROM events "
+    "WHERE key > (?1 << 32) + ?2 AND key < (?1 + 1) << 32 ORDER BY key LIMIT ?3"
 )
-_BODIES: Final = "SELECT key & 0xFFFFFFFF, body FROM events WHERE key BETWEEN ? AND ?"
-_IDS: Final = "SELECT key & 0xFFFFFFFF, id, created_at FROM events WHERE key BETWEEN ? AND ?"
-_BY_ID: Final = "SELECT 1 FROM events WHERE key >> 32 = ? AND id = ?"
+_BY_ID: Final = "SELECT id FROM events WHERE key >> 32 = ? AND id >= ? AND id < ?"
+# In these both are keys of events.
+_BODIES: Final = "SELECT key & 4294967295, body FROM events WHERE key BETWEEN ? AND ? ORDER BY key"
+_IDS: Final = (
+    "SELECT key & 4294967295, id, created_at FROM events WHERE key BETWEEN ? AND ? ORDER BY key"
+)
 _FACTORS: Final = (
     "SELECT answers_seq, factor FROM calls WHERE session = ? AND model = ? "
     "ORDER BY answers_seq, number"
@@ -154,21 +163,16 @@ class _Row(NamedTuple):
     raw: bytes
 
 
-class SqliteStore:
-    """A session store in one file, for many threads and processes at once.
-
-    Nothing is touched before the first call; reading alone never creates the file. After `close` the
-    next call opens it again. A write that is cancelled while it waits for the disk may still have
-    happened: all of it, or nothing.
+class SqlStore:
+    """A session store in the tables of a database.
 
     Args:
-        path: The file; its folder must exist. `~` is the home folder, `:memory:` no file at all.
-        busy_seconds: How long to wait for another process that writes.
+        file: Lends connections to it.
+        writers: How many threads write; 0: writing waits for nothing.
     """
 
-    def __init__(self, path: str | Path, *, busy_seconds: float = 10.0) -> None:
-        self.path = None if str(path) == ":memory:" else Path(path).expanduser().absolute()
-        self._file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
+    def __init__(self, file: "SqliteFile | PostgresServer", *, writers: int) -> None:
+        self._file, self._writers = file, writers
         self._families: dict[str, TokenFamily] = {}
         self._heads: dict[str, tuple[Any, SessionHead]] = {}
         # What never changes: the numbers of families, and by key the latest rows, as `_TAIL` and
@@ -185,13 +189,16 @@ class SqliteStore:
             row = db.execute(_HEAD, (session_id,)).fetchone()
         if row is None:
             return None
+        return self._head_of(session_id, row)
+
+    def _head_of(self, session_id: str, row: Any) -> SessionHead:
         known = self._heads.get(session_id)
         if known is not None and known[0] == row:
             return known[1]
         with _decoding(f"The record of session {session_id!r}"):
             if known is not None and row[2] < known[0][2]:  # an older file took its place
                 self._recent = {}
-            _, incarnation, version, last_seq, created, record = row
+            _, incarnation, version, last_seq, created, record, _ = row
             if known is not None and known[0][:2] == row[:2] and known[0][4:] == row[4:]:
                 session = known[1].session
             else:
@@ -262,7 +269,7 @@ class SqliteStore:
             EventFormatError: An event is damaged.
         """
         after_seq = min(max(after_seq, 0), _MOST_SEQ)
-        rows = self._query(session_id, _EVENTS, after_seq, limit)
+        rows = self._query(session_id, _EVENTS, after_seq, limit if limit >= 0 else _MOST_SEQ)
         bodies = _load_all([(row[0], row[-1]) for row in rows], session_id)
         events: list[SessionEvent] = []
         for (seq, event_id, created, kind, _), body in zip(rows, bodies, strict=True):
@@ -313,9 +320,10 @@ class SqliteStore:
         """Keep such values; a store that cannot be written to does nothing."""
         lost = (StoreUnavailableError, UnknownSessionError)
         with suppress(*lost), self._file.writing(waits=False, is_durable=False) as db:
-            key, _ = _find(db, session_id)
+            key, _ = self._locked(db, session_id)
             rows = [(key, purpose, seq, dump_json(value)) for seq, value in values.items()]
-            db.executemany("INSERT OR REPLACE INTO derived VALUES (?, ?, ?, ?)", rows)
+            kept = "INSERT INTO derived VALUES (?, ?, ?, ?) ON CONFLICT (session, purpose, seq) "
+            db.executemany(f"{kept} DO UPDATE SET value = excluded.value", rows)
 
     def create_now(self, session: Session, *, replaces: bool = True) -> None:
         """Keep a new session; if it exists, replace its record, unless `replaces` is false.
@@ -359,22 +367,26 @@ class SqliteStore:
         known = {key: family_by_key(key) for key in DEFAULT_FAMILIES} | self._families
         counted = {key: _counts(family, pairs) for key, family in known.items() if family}
         with self._file.writing() as db:
-            key, last_seq = _look_up(db, session_id) or (0, 0)
+            found = self._look_up(db, session_id)
+            if found is None and rows:
+                moments = (row.event.created_at for row in rows if row.event.created_at is not None)
+                _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
+                found = self._locked(db, session_id)  # another process may have been first
+            key, last_seq = found or (0, 0)
             if expected_seq is not None and expected_seq != last_seq:
                 raise ConcurrentAppendError(
                     session_id, expected_seq=expected_seq, actual_seq=last_seq
                 )
             if not rows:
                 return []
-            if not key:
-                moments = (row.event.created_at for row in rows if row.event.created_at is not None)
-                _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
-                key, _ = _find(db, session_id)
-            keep_family = "INSERT OR IGNORE INTO families (key) VALUES (?)"
-            db.executemany(keep_family, [(name,) for name in counted])
-            numbers = _numbers(db)
+            numbers = _numbers(db, counted)
             counts = {numbers[name]: columns for name, columns in counted.items()}
-            stored, added = _insert_events(db, session_id, key, last_seq, rows, counted=counts)
+            wanted = [row.event.id or f"evt_{seq}" for seq, row in enumerate(rows, last_seq + 1)]
+            near = [(key, event_id, f"{event_id}(") for event_id in wanted]  # with marks, too
+            used = {name for (name,) in self._file.each(db, _BY_ID, near if last_seq else ())}
+            stored, added = _insert_events(
+                db, session_id, key, last_seq, rows, counted=counts, used=used
+            )
             first = last_seq - last_seq % BLOCK
             if first + BLOCK <= stored[-1].seq:
                 for number in counts:
@@ -385,7 +397,7 @@ class SqliteStore:
             # As bytes: SQLite takes no lone surrogates.
             named = (texts or {}).items()
             said = [(digest, text.encode("utf-8", "surrogatepass")) for digest, text in named]
-            db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", said)
+            db.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", sorted(said))
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), key))
             if any(row.event.type == "rewind" for row in rows):
@@ -404,8 +416,8 @@ class SqliteStore:
         """
         _check_id("session_id", session.id)
         with self._file.writing() as db:
-            key, _ = _find(db, session_id)
-            if _look_up(db, session.id):
+            key, _ = self._locked(db, session_id)
+            if self._look_up(db, session.id):
                 raise taken(session.id)
             _put(db, session, replaces=False)
             new, _ = _find(db, session.id)
@@ -422,7 +434,7 @@ class SqliteStore:
             UnknownSessionError: There is no such session.
         """
         with self._file.writing() as db:
-            key, _ = _find(db, session_id)
+            key, _ = self._locked(db, session_id)
             ends = (key << 32, (key + 1) << 32)
             db.execute("DELETE FROM events WHERE key >= ? AND key < ?", ends)
             db.execute("DELETE FROM blocks WHERE key >= ? AND key < ?", ends)
@@ -471,8 +483,8 @@ class SqliteStore:
     async def list_sessions(self) -> list[SessionHead]:
         """Return every session, most recently created last."""
         with self._file.reading() as db:
-            ids = [name for (name,) in db.execute("SELECT id FROM sessions ORDER BY key")]
-        return [head for head in map(self.look, ids) if head is not None]
+            rows = db.execute(f"{_HEADS} ORDER BY key").fetchall()
+        return [self._head_of(row[-1], row) for row in rows]
 
     async def delete(self, session_id: str) -> None:
         """Forget the session with all its events.
@@ -483,7 +495,7 @@ class SqliteStore:
         await self.away(self.delete_now, session_id)
 
     async def close(self) -> None:
-        """Close the file, after the writes that wait; what is in memory stays."""
+        """Close files and connections, after the writes that wait; what is in memory stays."""
         if self._writer is not None:
             await self.away(self._file.close)
             self._writer[1].shutdown(wait=False)
@@ -499,14 +511,15 @@ class SqliteStore:
 
     async def away(self, act: Callable[..., _T], *given: Any, **named: Any) -> _T:
         """Run an action that waits for the disk in the thread that writes."""
-        if self.path is None:
+        if not self._writers:
             return act(*given, **named)
         from asyncio import get_running_loop
         from concurrent.futures import ThreadPoolExecutor
         from functools import partial
 
         if self._writer is None or self._writer[0] != os.getpid():  # a fork takes no threads along
-            self._writer = os.getpid(), ThreadPoolExecutor(1, thread_name_prefix="sessions")
+            pool = ThreadPoolExecutor(self._writers, thread_name_prefix="sessions")
+            self._writer = os.getpid(), pool
         work = partial(act, *given, **named)
         return await get_running_loop().run_in_executor(self._writer[1], work)
 
@@ -517,15 +530,11 @@ class SqliteStore:
         return self._read(session_id, lambda db, key: db.execute(sql, (key, *given)).fetchall())
 
     def _spans(self, session_id: str, sql: str, spans: Sequence[tuple[int, int]]) -> list[Any]:
-        """Return the rows of a statement for ranges of sequence numbers, many ranges at once."""
+        """Return the rows of a statement for ranges of sequence numbers."""
 
         def read(db: Connection, key: int) -> list[Any]:
-            rows: list[Any] = []
-            for start in range(0, len(spans), _SPANS_AT_ONCE):
-                some = spans[start : start + _SPANS_AT_ONCE]
-                ends = [key << 32 | max(end, 0) for span in some for end in span]
-                rows += db.execute(" UNION ALL ".join([sql] * len(some)), ends)
-            return rows
+            ends = [(key << 32 | max(first, 0), key << 32 | max(last, 0)) for first, last in spans]
+            return self._file.each(db, sql, ends)
 
         return self._read(session_id, read)
 
@@ -558,11 +567,41 @@ class SqliteStore:
             suppress(StoreUnavailableError),
             self._file.writing(waits=False, is_durable=False) as db,
         ):
-            if (_look_up(db, session_id) or (0,))[0] == key:
-                db.execute("INSERT OR IGNORE INTO families (key) VALUES (?)", (family.key,))
-                number = _numbers(db)[family.key]
+            if (self._look_up(db, session_id) or (0,))[0] == key:
+                number = _numbers(db, [family.key])[family.key]
                 _keep_blocks(db, key, number, 0, columns)
         return [column[after_seq:] for column in columns]
+
+    def _look_up(self, db: Connection, session_id: str) -> tuple[int, int] | None:
+        """Return the session's key and last sequence number; until the end nobody changes them."""
+        found: tuple[int, int] | None = db.execute(
+            _LOOK_UP + self._file.row_lock, (session_id,)
+        ).fetchone()
+        return found
+
+    def _locked(self, db: Connection, session_id: str) -> tuple[int, int]:
+        found = self._look_up(db, session_id)
+        if found is None:
+            raise _unknown(db, session_id)
+        return found
+
+
+class SqliteStore(SqlStore):
+    """A session store in one file, for many threads and processes at once.
+
+    Nothing is touched before the first call; reading alone never creates the file. After `close` the
+    next call opens it again. A write that is cancelled while it waits for the disk may still have
+    happened: all of it, or nothing.
+
+    Args:
+        path: The file; its folder must exist. `~` is the home folder, `:memory:` no file at all.
+        busy_seconds: How long to wait for another process that writes.
+    """
+
+    def __init__(self, path: str | Path, *, busy_seconds: float = 10.0) -> None:
+        self.path = None if str(path) == ":memory:" else Path(path).expanduser().absolute()
+        file = SqliteFile(self.path, SCHEMA, busy_seconds=busy_seconds)
+        super().__init__(file, writers=0 if self.path is None else 1)
 
 
 class MemoryStore(SqliteStore):
@@ -593,16 +632,9 @@ def nonce_of(*secret: object) -> str:
     return blake2b(repr(secret).encode("utf-8", "surrogatepass"), digest_size=3).hexdigest()
 
 
-def _look_up(db: Connection, session_id: str) -> tuple[int, int] | None:
-    """Return the session's key and last sequence number."""
-    found: tuple[int, int] | None = db.execute(
-        "SELECT key, CAST(last_seq AS INTEGER) FROM sessions WHERE id = ?", (session_id,)
-    ).fetchone()
-    return found
-
-
 def _find(db: Connection, session_id: str) -> tuple[int, int]:
-    found = _look_up(db, session_id)
+    """Return the session's key and last sequence number."""
+    found: tuple[int, int] | None = db.execute(_LOOK_UP, (session_id,)).fetchone()
     if found is None:
         raise _unknown(db, session_id)
     return found
@@ -621,7 +653,7 @@ def _put(db: Connection, session: Session, *, replaces: bool) -> None:
     raw = dump_json(record, where=f"The record of session {session.id!r}")
     db.execute(
         "INSERT INTO sessions (id, incarnation, version, last_seq, record, created_at) "
-        "VALUES (?, ?, 1, 0, ?, ?) ON CONFLICT (id) DO UPDATE SET version = version + 1, "
+        "VALUES (?, ?, 1, 0, ?, ?) ON CONFLICT (id) DO UPDATE SET version = sessions.version + 1, "
         "record = excluded.record, created_at = excluded.created_at WHERE ?",
         (session.id, os.urandom(8).hex(), raw, _time_of(session.created_at), replaces),
     )
@@ -648,6 +680,7 @@ def _insert_events(
     rows: Sequence[_Row],
     *,
     counted: Mapping[int, _Columns],
+    used: set[str],
 ) -> tuple[list[SessionEvent], dict[int, Any]]:
     """Insert the events with their numbers, ids and columns; return them, and what reads need."""
     given, stored = {row.event.id for row in rows}, list[SessionEvent]()
@@ -658,18 +691,18 @@ def _insert_events(
         for number, counts in counted.items():
             columns += _OWN_COUNTS.pack(number, *(column[at] for column in counts))
         event_id = row.event.id or f"evt_{seq}"
-        if not row.event.id:
-            while event_id in given or db.execute(_BY_ID, (key, event_id)).fetchone():
-                event_id += "'"
+        while not row.event.id and (event_id in given or event_id in used):
+            event_id += "'"
+        if event_id in used:
+            raise DuplicateEventError(session_id, event_id=event_id)
+        used.add(event_id)
         try:
             created = _time_of(row.event.created_at)
             values = (key << 32 | seq, row.kind, event_id, created, columns, row.raw)
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
         except IntegrityError as error:
-            if "events.key" in str(error):
-                where, reason = f"The record of {session_id!r}", "it counts too few events"
-                raise _damaged(where, reason) from error
-            raise DuplicateEventError(session_id, event_id=event_id) from error
+            where, reason = f"The record of {session_id!r}", "it counts too few events"
+            raise _damaged(where, reason) from error
         added[key << 32 | seq] = row.kind, created, columns, row.raw
         stored.append(replace(row.event, id=event_id, seq=seq))
         if row.kind & SIGNED:
@@ -741,9 +774,16 @@ def _check_id(name: str, given: str) -> None:
 # ---- columns ----
 
 
-def _numbers(db: Connection) -> dict[str, int]:
-    """Return the numbers of the families that the file knows, by their keys."""
-    return dict(db.execute("SELECT key, number FROM families ORDER BY number"))
+def _numbers(db: Connection, used: Iterable[str] = ()) -> dict[str, int]:
+    """Return the numbers of the families that the file knows, by their keys; `used` get one."""
+    while True:
+        numbers = dict(db.execute("SELECT key, number FROM families ORDER BY number"))
+        lacking = next((key for key in used if key not in numbers), None)
+        if lacking is None:
+            return numbers
+        # Another process may take that number first: then it is the next one's turn.
+        added = "INSERT INTO families (number, key) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        db.execute(added, (len(numbers) + 1, lacking))
 
 
 def _counts(family: TokenFamily, pairs: Iterable[tuple[int, Body]]) -> _Columns:
@@ -805,4 +845,7 @@ def _keep_blocks(db: Connection, key: int, number: int, after_seq: int, columns:
     base, count = key << 32 | number << 24 | after_seq // BLOCK, len(columns[0])
     for at in range(0, count, BLOCK):
         data = b"".join(column[at : at + BLOCK].tobytes() for column in columns)
-        db.execute("INSERT OR REPLACE INTO blocks VALUES (?, ?)", (base + at // BLOCK, data))
+        kept = (
+            "INSERT INTO blocks VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data"
+        )
+        db.execute(kept, (base + at // BLOCK, data))

@@ -18,7 +18,7 @@ from context_assembler.memory import (
     open_memory,
     read_signals,
 )
-from tests.memory.conftest import new_schema
+from tests.conftest import new_schema
 
 NOW: Final = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

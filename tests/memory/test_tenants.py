@@ -26,7 +26,7 @@ from context_assembler.memory import (
     find_faded,
     open_memory,
 )
-from tests.memory.conftest import new_schema
+from tests.conftest import new_schema
 from tests.memory.test_stores import AT, DAY, EAST, ids_of, texts_of, turns
 
 ADA: Final = MemoryFilters(namespaces=("ada",))

@@ -4,11 +4,11 @@ import asyncio
 import sys
 
 from context_assembler import user_event
-from context_assembler.sessions import SqliteStore
+from context_assembler.sessions import open_store
 
 
-async def main(path: str, name: str, batches: int, size: int) -> None:
-    store = SqliteStore(path)
+async def main(location: str, name: str, batches: int, size: int) -> None:
+    store = open_store(location)
     number = 0
     while number != batches:
         number += 1

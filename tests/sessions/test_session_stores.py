@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,24 +38,23 @@ from context_assembler.events import (
     system_event,
     tool_result_event,
 )
-from context_assembler.sessions import SESSION_STORES, InMemoryStore, SqliteStore, open_store
+from context_assembler.sessions import InMemoryStore, SqliteStore, SqlStore, open_store
 from context_assembler.tokens import DEFAULT_FAMILIES, family_by_key
 
-LOCATIONS: dict[str, Callable[[Path], str]] = {
-    "memory": lambda _folder: "memory:",
-    "sqlite": lambda folder: f"sqlite:{folder / 'agent.db'}",
-}
 AT = datetime(2026, 5, 4, 9, 30, 0, 123457, tzinfo=UTC)
 
 
-@pytest.fixture(params=SESSION_STORES)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    opened = open_store(LOCATIONS[request.param](tmp_path))
+each_that_lasts = pytest.mark.parametrize("location", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+async def store(location: str) -> AsyncIterator[SqlStore]:
+    opened = open_store(location)
     yield opened
     await opened.close()
 
 
-async def load(store: SqliteStore, session_id: str, after_seq: int = 0) -> list[SessionEvent]:
+async def load(store: SqlStore, session_id: str, after_seq: int = 0) -> list[SessionEvent]:
     return [event async for event in store.load(session_id, after_seq=after_seq)]
 
 
@@ -81,7 +80,7 @@ class CountsLetters:
 # ---- events ----
 
 
-async def test_events_come_back_in_order_with_ids_and_numbers(store: SqliteStore) -> None:
+async def test_events_come_back_in_order_with_ids_and_numbers(store: SqlStore) -> None:
     first = await store.append("trip", [user_event("hi", created_at=AT), assistant_event("yes")])
     second = await store.append("trip", [user_event("book it")])
 
@@ -92,7 +91,7 @@ async def test_events_come_back_in_order_with_ids_and_numbers(store: SqliteStore
 
 
 @pytest.mark.parametrize("after_seq", [-1, 0, 3, 5, 99, 2**70])
-async def test_loading_starts_after_the_given_event(store: SqliteStore, after_seq: int) -> None:
+async def test_loading_starts_after_the_given_event(store: SqlStore, after_seq: int) -> None:
     await store.append("trip", [user_event(str(i)) for i in range(1, 6)])
 
     seqs = [event.seq for event in await load(store, "trip", after_seq)]
@@ -100,13 +99,13 @@ async def test_loading_starts_after_the_given_event(store: SqliteStore, after_se
     assert seqs == [seq for seq in range(1, 6) if seq > after_seq]
 
 
-async def test_more_events_than_one_page_load_in_order(store: SqliteStore) -> None:
+async def test_more_events_than_one_page_load_in_order(store: SqlStore) -> None:
     await store.append("trip", [user_event(str(i)) for i in range(1_001)])
 
     assert [event.seq for event in await load(store, "trip")] == list(range(1, 1_002))
 
 
-async def test_sessions_do_not_see_each_other(store: SqliteStore) -> None:
+async def test_sessions_do_not_see_each_other(store: SqlStore) -> None:
     await store.append("a", [user_event("of a")])
     await store.append("b", [user_event("of b"), user_event("more of b")])
 
@@ -114,7 +113,7 @@ async def test_sessions_do_not_see_each_other(store: SqliteStore) -> None:
     assert (await store.head("b")).last_seq == 2
 
 
-async def test_append_compares_the_expected_number_before_it_swaps(store: SqliteStore) -> None:
+async def test_append_compares_the_expected_number_before_it_swaps(store: SqlStore) -> None:
     await store.append("trip", [user_event("hi")], expected_seq=0)
 
     with pytest.raises(ConcurrentAppendError) as caught:
@@ -124,7 +123,7 @@ async def test_append_compares_the_expected_number_before_it_swaps(store: Sqlite
     assert (await store.head("trip")).last_seq == 1
 
 
-async def test_of_many_appends_with_one_expectation_one_wins(store: SqliteStore) -> None:
+async def test_of_many_appends_with_one_expectation_one_wins(store: SqlStore) -> None:
     tries = [store.append("trip", [user_event(str(i))], expected_seq=0) for i in range(20)]
 
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
@@ -133,7 +132,7 @@ async def test_of_many_appends_with_one_expectation_one_wins(store: SqliteStore)
     assert sum(isinstance(outcome, ConcurrentAppendError) for outcome in outcomes) == 19
 
 
-async def test_concurrent_appends_keep_their_events_together(store: SqliteStore) -> None:
+async def test_concurrent_appends_keep_their_events_together(store: SqlStore) -> None:
     batches = [[user_event(f"{i}"), assistant_event(f"{i}")] for i in range(25)]
 
     await asyncio.gather(*(store.append("trip", batch) for batch in batches))
@@ -143,7 +142,7 @@ async def test_concurrent_appends_keep_their_events_together(store: SqliteStore)
     assert texts(events[::2]) == texts(events[1::2])
 
 
-async def test_an_empty_append_changes_nothing(store: SqliteStore) -> None:
+async def test_an_empty_append_changes_nothing(store: SqlStore) -> None:
     assert await store.append("trip", []) == []
     with pytest.raises(UnknownSessionError):
         await store.head("trip")
@@ -151,7 +150,7 @@ async def test_an_empty_append_changes_nothing(store: SqliteStore) -> None:
         await store.append("trip", [], expected_seq=3)
 
 
-async def test_given_ids_are_kept_and_stay_unique(store: SqliteStore) -> None:
+async def test_given_ids_are_kept_and_stay_unique(store: SqlStore) -> None:
     kept = await store.append("trip", [replace(user_event("hi"), id="mine"), user_event("x")])
 
     with pytest.raises(DuplicateEventError, match="'mine'"):
@@ -163,7 +162,7 @@ async def test_given_ids_are_kept_and_stay_unique(store: SqliteStore) -> None:
     assert await store.append("other", [replace(user_event("hi"), id="mine")])
 
 
-async def test_generated_ids_make_way_for_given_ones(store: SqliteStore) -> None:
+async def test_generated_ids_make_way_for_given_ones(store: SqlStore) -> None:
     given_ids = [replace(user_event("x"), id=name) for name in ("evt_3", "evt_3'", "evt_5")]
     await store.append("trip", given_ids[:2])
 
@@ -172,7 +171,7 @@ async def test_generated_ids_make_way_for_given_ones(store: SqliteStore) -> None
     assert [event.id for event in kept] == ["evt_3''", "evt_4", "evt_5"]
 
 
-async def test_a_refused_append_names_the_event_and_leaves_nothing(store: SqliteStore) -> None:
+async def test_a_refused_append_names_the_event_and_leaves_nothing(store: SqlStore) -> None:
     bad = replace(user_event("bad"), id="mine", metadata={"x": float("nan")})
 
     with pytest.raises(
@@ -218,7 +217,7 @@ BODIES: dict[str, SessionEvent] = {
 
 @pytest.mark.parametrize("event", BODIES.values(), ids=BODIES.keys())
 async def test_every_kind_of_event_comes_back_as_it_was(
-    store: SqliteStore, event: SessionEvent
+    store: SqlStore, event: SessionEvent
 ) -> None:
     kept = await store.append("trip", [event])
 
@@ -230,7 +229,7 @@ async def test_every_kind_of_event_comes_back_as_it_was(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(batches=st.lists(st.lists(st.sampled_from(sorted(BODIES)), max_size=4), max_size=3))
-async def test_whatever_is_appended_is_loaded(store: SqliteStore, batches: list[list[str]]) -> None:
+async def test_whatever_is_appended_is_loaded(store: SqlStore, batches: list[list[str]]) -> None:
     await store.create(Session(id="law"))
 
     for batch in batches:
@@ -242,7 +241,7 @@ async def test_whatever_is_appended_is_loaded(store: SqliteStore, batches: list[
     assert [replace(event, id="", seq=0) for event in loaded] == expected
 
 
-async def test_what_is_done_to_events_later_changes_no_session(store: SqliteStore) -> None:
+async def test_what_is_done_to_events_later_changes_no_session(store: SqlStore) -> None:
     metadata = {"tags": ["a"]}
     call = ToolCall(call_id="c1", name="look", arguments={"deep": {"list": [1]}})
     await store.append("trip", [replace(assistant_event(call), metadata=metadata)])
@@ -259,7 +258,7 @@ async def test_what_is_done_to_events_later_changes_no_session(store: SqliteStor
 # ---- sessions ----
 
 
-async def test_a_session_keeps_its_record(store: SqliteStore) -> None:
+async def test_a_session_keeps_its_record(store: SqlStore) -> None:
     session = Session(
         id="trip", agent_id="pilot", defaults={"model": "m"}, metadata={"n": [1]}, created_at=AT
     )
@@ -272,7 +271,7 @@ async def test_a_session_keeps_its_record(store: SqliteStore) -> None:
 
 
 async def test_a_session_that_events_begin_is_as_old_as_the_first_of_them(
-    store: SqliteStore,
+    store: SqlStore,
 ) -> None:
     later = AT.replace(hour=11)
     await store.append("trip", [user_event("hi", created_at=AT), user_event("x", created_at=later)])
@@ -284,7 +283,7 @@ async def test_a_session_that_events_begin_is_as_old_as_the_first_of_them(
     assert created == {"trip": AT, "odd": later, "bare": None}
 
 
-async def test_creating_again_replaces_the_record_and_keeps_the_events(store: SqliteStore) -> None:
+async def test_creating_again_replaces_the_record_and_keeps_the_events(store: SqlStore) -> None:
     await store.append("trip", [user_event("hi")])
     before = await store.head("trip")
 
@@ -296,7 +295,7 @@ async def test_creating_again_replaces_the_record_and_keeps_the_events(store: Sq
     assert head.version != before.version
 
 
-async def test_sessions_are_listed_most_recently_created_last(store: SqliteStore) -> None:
+async def test_sessions_are_listed_most_recently_created_last(store: SqlStore) -> None:
     await store.create(Session(id="b"))
     await store.append("a", [user_event("hi")])
     await store.create(Session(id="b", agent_id="again"))
@@ -306,7 +305,7 @@ async def test_sessions_are_listed_most_recently_created_last(store: SqliteStore
     assert [(head.session.id, head.last_seq) for head in heads] == [("b", 0), ("a", 1)]
 
 
-async def test_a_deleted_session_is_gone_and_its_id_begins_again(store: SqliteStore) -> None:
+async def test_a_deleted_session_is_gone_and_its_id_begins_again(store: SqlStore) -> None:
     await store.append("trip", [user_event("hi"), user_event("there")])
     await store.append("other", [user_event("stays")])
     before = await store.head("trip")
@@ -321,7 +320,7 @@ async def test_a_deleted_session_is_gone_and_its_id_begins_again(store: SqliteSt
     assert len(await load(store, "other")) == 1
 
 
-async def test_an_unknown_session_names_the_nearest(store: SqliteStore) -> None:
+async def test_an_unknown_session_names_the_nearest(store: SqlStore) -> None:
     with pytest.raises(UnknownSessionError, match="The store is empty"):
         await load(store, "trip")
     await store.append("trip-42", [user_event("hi")])
@@ -331,7 +330,7 @@ async def test_an_unknown_session_names_the_nearest(store: SqliteStore) -> None:
             await asking
 
 
-async def test_deleting_while_loading_ends_the_load(store: SqliteStore) -> None:
+async def test_deleting_while_loading_ends_the_load(store: SqlStore) -> None:
     await store.append("trip", [user_event(str(i)) for i in range(1_000)])
     seen = 0
 
@@ -345,7 +344,7 @@ async def test_deleting_while_loading_ends_the_load(store: SqliteStore) -> None:
     assert (await store.head("trip")).last_seq == 5
 
 
-async def test_closing_while_loading_changes_nothing(store: SqliteStore) -> None:
+async def test_closing_while_loading_changes_nothing(store: SqlStore) -> None:
     await store.append("trip", [user_event(str(i)) for i in range(1_000)])
     seen = 0
 
@@ -361,7 +360,7 @@ BAD_IDS = {"empty": "", "too long": "x" * 513, "NUL": "a\0b", "an unpaired surro
 
 
 @pytest.mark.parametrize("bad", BAD_IDS.values(), ids=BAD_IDS.keys())
-async def test_ids_that_not_every_store_can_keep_are_refused(store: SqliteStore, bad: str) -> None:
+async def test_ids_that_not_every_store_can_keep_are_refused(store: SqlStore, bad: str) -> None:
     with pytest.raises(InvalidParameterError, match="session_id must"):
         await store.append(bad, [user_event("hi")])
     with pytest.raises(InvalidParameterError):
@@ -372,7 +371,7 @@ async def test_ids_that_not_every_store_can_keep_are_refused(store: SqliteStore,
 
 
 @pytest.mark.parametrize("session_id", ["x" * 512, "日本語 ✈", "a/b?c=d'\"--", " ", "%_"])
-async def test_any_other_text_is_a_session_id(store: SqliteStore, session_id: str) -> None:
+async def test_any_other_text_is_a_session_id(store: SqlStore, session_id: str) -> None:
     await store.append(session_id, [user_event("hi")])
 
     assert [head.session.id for head in await store.list_sessions()] == [session_id]
@@ -381,7 +380,7 @@ async def test_any_other_text_is_a_session_id(store: SqliteStore, session_id: st
 # ---- what the core reads ----
 
 
-async def test_columns_hold_one_element_per_event(store: SqliteStore) -> None:
+async def test_columns_hold_one_element_per_event(store: SqlStore) -> None:
     events = [*BODIES.values(), user_event("hi", created_at=AT)]
     await store.append("trip", events)
 
@@ -402,7 +401,7 @@ async def test_columns_hold_one_element_per_event(store: SqliteStore) -> None:
 
 @pytest.mark.parametrize("sizes", [[1], [256], [257], [255, 1, 1], [100, 300, 200], [1] * 40])
 async def test_each_event_is_counted_once_however_it_came(
-    store: SqliteStore, sizes: list[int]
+    store: SqlStore, sizes: list[int]
 ) -> None:
     family, numbers = CountsLetters(), iter(range(10_000))
     await store.append("trip", [user_event("")])
@@ -417,12 +416,13 @@ async def test_each_event_is_counted_once_however_it_came(
     assert len(family.counted) == 1 + sum(sizes)
 
 
-async def test_a_family_counts_once_in_a_file_that_another_family_counted(tmp_path: Path) -> None:
-    path, family = tmp_path / "agent.db", CountsLetters()
-    async with SqliteStore(path) as store:
+@each_that_lasts
+async def test_a_family_counts_once_in_a_file_that_another_family_counted(location: str) -> None:
+    family = CountsLetters()
+    async with open_store(location) as store:
         await store.append("trip", [user_event("one")])
         store.columns("trip", CountsLetters("letters of another version"))
-    async with SqliteStore(path) as store:
+    async with open_store(location) as store:
         store.columns("trip", family)
         await store.append("trip", [user_event("three")] * 20)
 
@@ -430,10 +430,10 @@ async def test_a_family_counts_once_in_a_file_that_another_family_counted(tmp_pa
         assert len(family.counted) == 21
 
 
-async def test_a_family_that_missed_events_catches_up(tmp_path: Path) -> None:
-    path = tmp_path / "agent.db"
+@each_that_lasts
+async def test_a_family_that_missed_events_catches_up(location: str) -> None:
     family = CountsLetters()
-    async with SqliteStore(path) as first, SqliteStore(path) as second:
+    async with open_store(location) as first, open_store(location) as second:
         await first.append("trip", [user_event("one")] * 300)
         first.columns("trip", family)
         await second.append("trip", [user_event("three")] * 250)
@@ -445,10 +445,11 @@ async def test_a_family_that_missed_events_catches_up(tmp_path: Path) -> None:
         assert list(first.columns("trip", family, after_seq=290).tokens) == tokens[290:]
 
 
-async def test_what_was_appended_here_and_elsewhere_is_read_alike(tmp_path: Path) -> None:
+@each_that_lasts
+async def test_what_was_appended_here_and_elsewhere_is_read_alike(location: str) -> None:
     family = family_by_key(DEFAULT_FAMILIES[0])
     assert family is not None
-    async with SqliteStore(tmp_path / "a.db") as here, SqliteStore(tmp_path / "a.db") as there:
+    async with open_store(location) as here, open_store(location) as there:
         for number, store in enumerate([here, here, there, here, there, here]):
             size = 70_000 if number == 3 else 7
             await store.append("trip", [user_event("word " * number), user_event("x" * size)])
@@ -467,11 +468,12 @@ async def test_what_was_appended_here_and_elsewhere_is_read_alike(tmp_path: Path
         assert here.bodies("trip", [(1, 1)]) == there.bodies("trip", [(1, 1)])
 
 
-async def test_new_sessions_are_counted_for_the_common_models_at_append(tmp_path: Path) -> None:
-    async with SqliteStore(tmp_path / "agent.db") as store:
+@each_that_lasts
+async def test_new_sessions_are_counted_for_the_common_models_at_append(location: str) -> None:
+    async with open_store(location) as store:
         await store.append("trip", [user_event("Hello there")])
 
-    async with SqliteStore(tmp_path / "agent.db") as store:
+    async with open_store(location) as store:
         for key in DEFAULT_FAMILIES:
             family = family_by_key(key)
             assert family is not None
@@ -483,7 +485,7 @@ async def test_new_sessions_are_counted_for_the_common_models_at_append(tmp_path
             assert silent.counted == []
 
 
-async def test_bodies_and_rows_are_read_by_spans(store: SqliteStore) -> None:
+async def test_bodies_and_rows_are_read_by_spans(store: SqlStore) -> None:
     await store.append("trip", [user_event(str(i), created_at=AT) for i in range(1, 8)])
 
     bodies = store.bodies("trip", [(6, 99), (2, 3), (9, 9)])
@@ -495,7 +497,7 @@ async def test_bodies_and_rows_are_read_by_spans(store: SqliteStore) -> None:
     ]
 
 
-async def test_calls_are_kept_with_their_texts_and_what_they_learned(store: SqliteStore) -> None:
+async def test_calls_are_kept_with_their_texts_and_what_they_learned(store: SqlStore) -> None:
     learned = {"key": "p m text c", "factor": 1.2}
     row = CallRow(provider="p", model="m", answers_seq=1, system_hash="h", created_at=AT)
     await store.append("trip", [user_event("hi")])
@@ -513,7 +515,7 @@ async def test_calls_are_kept_with_their_texts_and_what_they_learned(store: Sqli
 
 
 async def test_derived_forms_are_kept_by_purpose_and_go_with_their_session(
-    store: SqliteStore,
+    store: SqlStore,
 ) -> None:
     await store.append("trip", [BODIES["a reply with all that is known of it"], user_event("hi")])
     version = (await store.head("trip")).version
@@ -535,7 +537,7 @@ async def test_derived_forms_are_kept_by_purpose_and_go_with_their_session(
 
 
 async def test_a_rewind_is_an_event_after_which_nothing_that_was_kept_of_the_session_holds(
-    store: SqliteStore,
+    store: SqlStore,
 ) -> None:
     await store.append("trip", [user_event(str(number)) for number in range(3)])
     before = await store.head("trip")
@@ -556,7 +558,7 @@ async def test_a_rewind_is_an_event_after_which_nothing_that_was_kept_of_the_ses
     assert (await store.head("trip")).session.nonce == before.session.nonce
 
 
-async def test_the_last_call_up_to_an_event_is_found(store: SqliteStore) -> None:
+async def test_the_last_call_up_to_an_event_is_found(store: SqlStore) -> None:
     row = CallRow(provider="p", model="m")
     for answers in (1, 3):
         await store.append("trip", [user_event("hi")])
@@ -571,7 +573,7 @@ async def test_the_last_call_up_to_an_event_is_found(store: SqliteStore) -> None
 
 @pytest.mark.parametrize("at", [0, 1, 2, 100, 256, 299, 300])
 async def test_a_fork_has_the_columns_calls_and_forms_up_to_its_point_and_counts_nothing(
-    store: SqliteStore, at: int
+    store: SqlStore, at: int
 ) -> None:
     family, learned = CountsLetters(), {"key": "p m", "factor": 2.0}
     reply = BODIES["a reply with all that is known of it"]
@@ -607,7 +609,7 @@ async def test_a_fork_has_the_columns_calls_and_forms_up_to_its_point_and_counts
 
 
 async def test_a_fork_takes_no_id_of_another_session_and_needs_one_to_begin_with(
-    store: SqliteStore,
+    store: SqlStore,
 ) -> None:
     await store.append("trip", [user_event("hi")])
 
@@ -680,7 +682,7 @@ def test_a_store_is_returned_as_it_is() -> None:
 
 
 BAD_STORES: dict[str, tuple[Any, type[Exception], str]] = {
-    "an unknown scheme": ("redis:x", UnknownStoreSchemeError, "memory:, sqlite:"),
+    "an unknown scheme": ("redis:x", UnknownStoreSchemeError, "postgresql:, sqlite:"),
     "a misspelt scheme": ("sqlit:x", UnknownStoreSchemeError, "Did you mean 'sqlite'"),
     "a path without a scheme": ("./g.db", UnknownStoreSchemeError, "Did you mean 'sqlite:./g.db'"),
     "no file": ("sqlite:", ConfigurationError, "Write 'sqlite:FILE'"),

@@ -1,12 +1,9 @@
 """What holds for SQLite files: processes, crashes, threads, forks, files in bad shape."""
 
 import asyncio
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from context_assembler import (
-    ConcurrentAppendError,
     ContextAssembler,
     UnknownSessionError,
     user_event,
@@ -35,16 +31,6 @@ async def filled(path: Path, count: int = 3) -> SqliteStore:
     return store
 
 
-def start(module: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", f"tests.sessions.{module}", *map(str, arguments)],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -57,91 +43,6 @@ async def test_sessions_survive_closing_and_opening(tmp_path: Path) -> None:
 
     async with SqliteStore(tmp_path / "agent.db") as second:
         assert await said(second) == ["0", "1", "2"]
-
-
-async def test_two_stores_over_one_file_see_each_other_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "agent.db"
-    async with SqliteStore(path) as one, SqliteStore(path) as two:
-        with pytest.raises(UnknownSessionError):
-            await two.head("trip")
-        await one.append("trip", [user_event("a")])
-        await two.append("trip", [user_event("b")])
-        with pytest.raises(ConcurrentAppendError):
-            await one.append("trip", [user_event("c")], expected_seq=1)
-
-        assert await said(one) == ["a", "b"]
-
-
-def test_many_processes_append_to_a_new_file_at_once(tmp_path: Path) -> None:
-    writers = [start("append_in_process", tmp_path / "agent.db", n, 10, 3) for n in range(4)]
-    for writer in writers:
-        _, complaint = writer.communicate(timeout=90)
-        assert (writer.returncode, complaint) == (0, "")
-
-    texts = asyncio.run(said(SqliteStore(tmp_path / "agent.db"), "shared"))
-
-    assert texts[::3] == texts[1::3] == texts[2::3]
-    assert sorted(texts[::3]) == sorted(f"{w}:{n}" for w in range(4) for n in range(1, 11))
-    for number in range(4):
-        own = [int(text.split(":")[1]) for text in texts[::3] if text[0] == str(number)]
-        assert own == list(range(1, 11))
-    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-@pytest.mark.parametrize("acknowledged", [1, 4, 9])
-def test_a_killed_process_leaves_all_of_an_append_or_nothing(
-    tmp_path: Path, acknowledged: int
-) -> None:
-    writer = start("append_in_process", tmp_path / "agent.db", "w", -1, 50)
-    assert writer.stdout is not None
-    for _ in range(acknowledged):
-        writer.stdout.readline()
-    writer.send_signal(signal.SIGKILL)
-    told = acknowledged + len(writer.communicate(timeout=60)[0].splitlines())
-
-    async def read() -> list[str]:
-        async with SqliteStore(tmp_path / "agent.db") as store:
-            found = await said(store, "shared")
-            await store.append("shared", [user_event("after")], expected_seq=len(found))
-            return found
-
-    texts = asyncio.run(read())
-    appends = len(texts) // 50
-    assert appends >= told
-    assert texts == [f"w:{n}" for n in range(1, appends + 1) for _ in range(50)]
-
-
-# ---- threads and forks ----
-
-
-def test_threads_share_a_store(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "agent.db")
-
-    def work(name: str) -> None:
-        for number in range(10):
-            store.append_now(name, [user_event(str(number))])
-            store.append_now("shared", [user_event(name)])
-
-    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert asyncio.run(said(store, "t2")) == [str(number) for number in range(10)]
-    assert sorted(asyncio.run(said(store, "shared"))) == [f"t{n // 10}" for n in range(40)]
-    asyncio.run(store.close())
-    assert names_in(tmp_path) == ["agent.db"]
-
-
-def test_one_store_serves_several_loops_after_each_other(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "agent.db")
-
-    for number in range(3):
-        kept = asyncio.run(store.append("trip", [user_event("hi")]))
-        assert kept[0].seq == number + 1
-    asyncio.run(store.close())
 
 
 async def test_the_loop_goes_on_while_a_writer_waits(tmp_path: Path) -> None:
@@ -159,64 +60,6 @@ async def test_the_loop_goes_on_while_a_writer_waits(tmp_path: Path) -> None:
     assert was_waiting
     assert (await waiting)[0].seq == 4
     await store.close()
-
-
-FORKING = """
-import asyncio, os, sys, threading
-from context_assembler import user_event
-from context_assembler.sessions import SqliteStore
-
-store = SqliteStore(sys.argv[1], busy_seconds=5)
-over = threading.Event()
-
-def use(name, rounds):
-    for number in range(rounds):
-        store.append_now(name, [user_event(f"{name} {number}")])
-        assert store.look(name).last_seq > 0
-
-def use_until_over():
-    while not over.is_set():
-        use("shared", 1)
-
-use("shared", 1)  # what it imports is imported before anybody forks
-threads = [threading.Thread(target=use_until_over) for _ in range(2)]
-for thread in threads:
-    thread.start()
-statuses = []
-for number in range(6):
-    child = os.fork()
-    if not child:
-        try:
-            use(f"own {number}", 2)
-            asyncio.run(store.append(f"own {number}", [user_event("bye")]))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    statuses.append(os.waitpid(child, 0)[1])
-over.set()
-for thread in threads:
-    thread.join()
-heads = asyncio.run(store.list_sessions())
-print(statuses.count(0), sorted(head.last_seq for head in heads if head.session.id != "shared"))
-asyncio.run(store.close())
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_children_of_a_process_with_busy_threads_go_on(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKING, str(tmp_path / "agent.db")],
-        check=False,
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-    assert (done.stdout, done.returncode) == (f"6 {[3] * 6}\n", 0), done.stderr
-    assert names_in(tmp_path) == ["agent.db"]
-    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 # ---- files ----
