@@ -570,6 +570,9 @@ class _Fitting:
         sent = [self.plain[at] if value is None else value for at, value in made]
         sent = [*map(as_object, sent)] if self.is_openai else sent  # text alone is Gemini's
         payload = {"model": self.limits.id, "max_tokens": 1, key: sent}
+        if self.shape == "anthropic":  # without tools nobody can say which ones are declared
+            declared = [{"name": tool.name} for tool in self.request.tools]
+            payload["tools"] = declared or [{"type": "mcp_toolset"}]
         found = check_payload(self.shape, payload, limits=self.limits, start=start).refused
         for one in found:
             if place := re.match(rf"{key}\[(\d+)\]", one.where):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -35,6 +36,8 @@ def serve(
     bootstrap: Path | None = None,
     state: Words = None,
     demo: bool = False,
+    gateway: bool = False,
+    provider: list[str] | None = None,
 ) -> Answer:
     """Serve memory, requests and sessions over HTTP.
 
@@ -46,24 +49,43 @@ def serve(
         workers: How many processes to run.
         bootstrap: The folder with AGENT.md and the others.
         state: The folder of snapshots and the hook's log; by default ~/.context-assembler.
-        demo: Serve a sample session and a sample memory from temporary files.
+        demo: Serve a sample session and a sample memory from temporary files; with --gateway, pass
+            requests on to a provider on this machine that repeats what it receives.
+        gateway: Also pass requests of agents on to their providers, fitted and marked for the cache.
+        provider: Address of a provider for --gateway, such as anthropic=https://api.anthropic.com.
     """
     load_package("fastapi", "The worker", extra="serve")
     load_package("uvicorn", "The worker", extra="serve")
     from context_assembler.server import run
 
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, ExitStack() as running:
         stores: dict[str, Any] = {"sessions": sessions, "memory": memory, "bootstrap": bootstrap}
+        if gateway:
+            stores["gateway"] = dict(_pair(one) for one in provider or ())
         if demo:
             stores |= asyncio.run(_fill(Path(folder)))
             state = state or folder
+            if gateway and not provider:
+                from context_assembler.testing import serve_providers
+
+                here = running.enter_context(serve_providers())
+                stores["gateway"] = dict.fromkeys(("anthropic", "openai", "gemini"), here.url)
         where = str(socket) if socket else f"http://{host}:{port}"
         project = f"?project_path={os.getcwd()}" if demo else ""
         cli.print_note(f"{where}/api/context{project}, {where}/docs", "Serving", "green")
+        if gateway:
+            cli.print_note(
+                f"base URL {where} (Anthropic, Gemini), {where}/v1 (OpenAI)", "Gateway", "green"
+            )
         run(
             host=host, port=port, socket=socket, token=token, workers=workers, state=state, **stores
         )
     return Answer({"stopped": True}, ["Stopped."])
+
+
+def _pair(given: str) -> tuple[str, str]:
+    name, _, url = given.partition("=")
+    return name, url
 
 
 async def _fill(folder: Path) -> dict[str, str]:

@@ -727,7 +727,7 @@ class Wire(wire.GrownWire):
             made["container"] = container
         made["messages"] = messages
         if request.cache == "auto" and limits.cache.mode == "explicit":
-            _mark_cache(made, limits)
+            mark_cache(made, limits)
         managed, used = self._managed(request)
         if managed:  # `client.messages.create` has no argument for it
             made["extra_body"] = made.get("extra_body", {}) | managed
@@ -987,7 +987,7 @@ def opens_with_thinking(messages: Sequence[JsonObject]) -> bool:
     return "tool_use" not in said or said[0] in THINKING_TYPES
 
 
-def _mark_cache(made: Payload, limits: ModelLimits) -> None:
+def mark_cache(made: Payload, limits: ModelLimits) -> None:
     """Mark at most three breakpoints of the four allowed.
 
     The last system block (without one, the last tool) is kept for the long time to live, the tail
@@ -1010,12 +1010,13 @@ def _mark_cache(made: Payload, limits: ModelLimits) -> None:
     while reply >= 0 and messages[reply]["role"] != "assistant":
         reply -= 1
     places = range(max(reply, 0), len(messages))
-    step = [(i, j) for i in places for j in range(len(messages[i]["content"]))]
+    blocks = {i: wire.as_list(messages[i]["content"]) or [{}] for i in places}
+    step = [(i, j) for i in places for j in range(len(blocks[i]))]
     if reply < 0 or len(step) < _LOOKBACK_BLOCKS:
         return
     for i, j in reversed(step[: _LOOKBACK_BLOCKS - 1]):
-        content = list(messages[i]["content"])
-        if content[j]["type"] not in THINKING_TYPES:
+        content = list(blocks[i])
+        if content[j].get("type", "thinking") not in THINKING_TYPES:
             content[j] = {**content[j], "cache_control": {"type": "ephemeral"}}
             messages[i] = {**messages[i], "content": content}
             return

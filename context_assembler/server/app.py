@@ -10,6 +10,7 @@ from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
+from starlette.routing import Route
 
 from context_assembler import __version__, errors
 from context_assembler.assembler import ContextAssembler
@@ -19,6 +20,7 @@ from context_assembler.memory import MemoryFilters, MemoryStore, open_memory
 from context_assembler.memory.records import encode_memory, masked
 from context_assembler.options import AssemblerConfig
 from context_assembler.providers import PROVIDERS
+from context_assembler.server.gateway import Gateway
 from context_assembler.server.guard import Guard
 from context_assembler.session_start import SessionStart, StartContext, keep_rendered
 from context_assembler.session_start.inject import log_injection
@@ -51,6 +53,7 @@ class Worker:
         sessions: URL of the session store; `None`: requests for sessions are refused.
         memory: URL of the memory store; by default that of the settings.
         state: The folder where the hook finds snapshots; `None`: none are written.
+        gateway: Serve a `Gateway` with these addresses; an empty mapping: the providers' own.
     """
 
     def __init__(
@@ -61,8 +64,10 @@ class Worker:
         bootstrap: str | Path | None = None,
         config: AssemblerConfig | None = None,
         state: str | None = None,
+        gateway: Mapping[str, str] | None = None,
     ) -> None:
         self.config, self.state = config or AssemblerConfig(), state
+        self.gateway = None if gateway is None else Gateway(gateway, config=self.config)
         self._memory_url = memory or self.config.memory.store
         self._memory = open_memory(self._memory_url) if self._memory_url else None
         self._assembler = None
@@ -90,6 +95,8 @@ class Worker:
     async def close(self) -> None:
         """Close the stores."""
         await asyncio.gather(*self._keeping, return_exceptions=True)
+        if self.gateway is not None:
+            await self.gateway.close()
         if self._assembler is not None:
             await self._assembler.close()
         if self._memory is not None:
@@ -155,6 +162,9 @@ def create_app(worker: Worker, *, token: str | None = None) -> Any:
     _add_errors(app)
     _add_memory(app, worker)
     _add_sessions(app, worker)
+    if worker.gateway is not None:
+        for place in ("/v1/{rest:path}", "/v1beta/{rest:path}"):
+            app.router.routes.append(Route(place, endpoint=worker.gateway))
     app.add_middleware(Guard, token=token)
     return app
 

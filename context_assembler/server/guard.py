@@ -13,7 +13,9 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BODY_BYTES: Final = 1_000_000
 SECONDS: Final = 30.0
+GATEWAY_TOKEN: Final = "x-context-assembler-token"
 _OPEN: Final = ("/health",)
+_GATEWAY: Final = ("/v1/", "/v1beta/")
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -42,6 +44,9 @@ class Guard:
         if refusal := self._refusal(headers, scope["path"]):
             await _answer(send, *refusal)
             return
+        if scope["path"].startswith(_GATEWAY):  # a reply may take as long as its model thinks
+            await self._app(scope, receive, send)
+            return
         told: list[MutableMapping[str, Any]] = []
         has_begun = False
 
@@ -54,7 +59,7 @@ class Guard:
             await send(message)
 
         async def run() -> None:
-            body = await _read(receive)
+            body = await read_body(receive, MOST_BODY_BYTES)
             if body is None:
                 await _answer(watch, 413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
                 return
@@ -80,13 +85,17 @@ class Guard:
             return 403, "Pages of a browser may not ask the worker."
         if self._token is not None and path not in _OPEN:
             scheme, _, given = headers.get("authorization", "").partition(" ")
+            told = "'Authorization: Bearer …'"
+            if path.startswith(_GATEWAY):  # that header holds the provider's key
+                scheme, given = "bearer", headers.get(GATEWAY_TOKEN, "")
+                told = f"the header {GATEWAY_TOKEN!r}"
             is_it = hmac.compare_digest(given.strip().encode(), self._token.encode())
             if scheme.lower() != "bearer" or not is_it:
-                return 401, "Pass the worker's token as 'Authorization: Bearer …'."
+                return 401, f"Pass the worker's token as {told}."
         return None
 
 
-async def _read(receive: Receive) -> bytes | None:
+async def read_body(receive: Receive, most_bytes: int) -> bytes | None:
     """Return the whole body; `None` if it is too large."""
     chunks, size, goes_on = list[bytes](), 0, True
     while goes_on:
@@ -94,7 +103,7 @@ async def _read(receive: Receive) -> bytes | None:
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         goes_on = bool(message.get("more_body")) and message["type"] == "http.request"
-        if size > MOST_BODY_BYTES:
+        if size > most_bytes:
             return None
     return b"".join(chunks)
 

@@ -72,6 +72,8 @@ def run(
             workers=workers,
             log_level="warning",
             access_log=False,
+            server_header=False,  # a provider's answer has its own
+            date_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         if workers == 1:

@@ -16,6 +16,7 @@ LINES = {
     "cost": "of  20,000 tokens: $",
     "edit_while_running": "agent changed",
     "explain_a_session": "The history does not fit, and the oldest exchanges go first.",
+    "gateway/three_sdks": " of 4000 tokens; ",
     "mcp_tools": "12.90",
     "notes_folder": "guide.md:1-2`, Deployment: The deployment is on Monday.",
     "openai_loop": "Two mugs cost 25.80.",
