@@ -143,7 +143,7 @@ async def test_every_provider_gets_a_valid_tool_that_stays_the_same(
 async def test_a_declared_tool_of_anthropic_is_answered_if_there_is_a_folder(
     tmp_path: Path,
 ) -> None:
-    create = {"command": "create", "path": "/memories/a.md", "file_text": "Tea."}
+    create = asked("create", "/a.md", file_text="Tea.")
     assembler = ContextAssembler(tools=[NATIVE], memory=tmp_path)
 
     assert await answered(assembler, create) == [
@@ -156,131 +156,78 @@ async def test_a_declared_tool_of_anthropic_is_answered_if_there_is_a_folder(
 # ---- files ----
 
 GUIDE: Final = "# Tea\ngreen\nblack\nred\n\ngreen\n"
-VIEW: Final = "Here's the content of /memories/{} with line numbers:\n"
+VIEW: Final = "Here's the content of /memories/guide.md with line numbers:\n"
 MISSING: Final = "The path /memories/no.md does not exist"
 EDITED: Final = (
     "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
 )
 KEPT: Final = "No replacement was performed"
 WITHIN: Final = "It should be within the range of lines of the file: [0, 6]"
-GIVEN: Final[list[tuple[dict[str, Any], str, bool]]] = [
+
+
+def asked(command: str, path: str = "/guide.md", **more: Any) -> dict[str, Any]:
+    return {"command": command, "path": f"/memories{path}", **more}
+
+
+def replacing(old: str, new: str = "", path: str = "/guide.md") -> dict[str, Any]:
+    return asked("str_replace", path, old_str=old, new_str=new)
+
+
+def inserting(line: int, text: str = "x", path: str = "/guide.md") -> dict[str, Any]:
+    return asked("insert", path, insert_line=line, insert_text=text)
+
+
+def renaming(old: str, new: str) -> dict[str, Any]:
+    return {"command": "rename", "old_path": f"/memories{old}", "new_path": f"/memories{new}"}
+
+
+DONE: Final[list[tuple[dict[str, Any], str]]] = [
+    (asked("view", ""), "Here're the files and directories up to 2 levels deep in /memories, excl"),
+    (asked("view", view_range=[2, 3]), f"{VIEW}     2\tgreen\n     3\tblack"),
+    (asked("view", view_range=[6, -1]), f"{VIEW}     6\tgreen\n     7\t"),
     (
-        {"command": "view", "path": "/memories"},
-        "Here're the files and directories up to 2 levels deep in /memories, excluding hidden",
-        False,
-    ),
-    (
-        {"command": "view", "path": "/memories/guide.md", "view_range": [2, 3]},
-        VIEW.format("guide.md") + "     2\tgreen\n     3\tblack",
-        False,
-    ),
-    (
-        {"command": "view", "path": "/memories/guide.md", "view_range": [6, -1]},
-        VIEW.format("guide.md") + "     6\tgreen\n     7\t",
-        False,
-    ),
-    (
-        {"command": "view", "path": "/memories/no.md"},
-        f"{MISSING}. Please provide a valid path.",
-        True,
-    ),
-    (
-        {"command": "create", "path": "/memories/guide.md", "file_text": "x"},
-        "Error: File /memories/guide.md already exists",
-        True,
-    ),
-    (
-        {
-            "command": "str_replace",
-            "path": "/memories/guide.md",
-            "old_str": "black",
-            "new_str": "white",
-        },
+        replacing("black", "white"),
         f"{EDITED}\n     1\t# Tea\n     2\tgreen\n     3\twhite\n     4\tred\n     5\t",
-        False,
     ),
+    (inserting(6, "end\n"), "The file /memories/guide.md has been edited."),
+    (asked("delete", "/sub"), "Successfully deleted /memories/sub"),
     (
-        {"command": "str_replace", "path": "/memories/guide.md", "old_str": "blue", "new_str": ""},
-        f"{KEPT}, old_str `blue` did not appear verbatim in /memories/guide.md.",
-        True,
-    ),
-    (
-        {"command": "str_replace", "path": "/memories/guide.md", "old_str": "green", "new_str": ""},
-        f"{KEPT}. Multiple occurrences of old_str `green` in lines: 2, 6. Please ensure it is unique",
-        True,
-    ),
-    (
-        {"command": "str_replace", "path": "/memories/sub", "old_str": "a", "new_str": "b"},
-        "Error: The path /memories/sub does not exist. Please provide a valid path.",
-        True,
-    ),
-    (
-        {
-            "command": "insert",
-            "path": "/memories/guide.md",
-            "insert_line": 6,
-            "insert_text": "end\n",
-        },
-        "The file /memories/guide.md has been edited.",
-        False,
-    ),
-    (
-        {"command": "insert", "path": "/memories/guide.md", "insert_line": 7, "insert_text": "x"},
-        f"Error: Invalid `insert_line` parameter: 7. {WITHIN}",
-        True,
-    ),
-    (
-        {"command": "insert", "path": "/memories/no.md", "insert_line": 0, "insert_text": "x"},
-        f"Error: {MISSING}",
-        True,
-    ),
-    ({"command": "delete", "path": "/memories/no.md"}, f"Error: {MISSING}", True),
-    (
-        {"command": "delete", "path": "/memories"},
-        "Error: Cannot delete the /memories directory itself",
-        True,
-    ),
-    ({"command": "delete", "path": "/memories/sub"}, "Successfully deleted /memories/sub", False),
-    (
-        {
-            "command": "rename",
-            "old_path": "/memories/guide.md",
-            "new_path": "/memories/new/guide.md",
-        },
+        renaming("/guide.md", "/new/guide.md"),
         "Successfully renamed /memories/guide.md to /memories/new/guide.md",
-        False,
+    ),
+]
+WRONG: Final[list[tuple[dict[str, Any], str]]] = [
+    (asked("view", "/no.md"), f"{MISSING}. Please provide a valid path."),
+    (asked("create", file_text="x"), "Error: File /memories/guide.md already exists"),
+    (
+        replacing("blue"),
+        f"{KEPT}, old_str `blue` did not appear verbatim in /memories/guide.md.",
     ),
     (
-        {
-            "command": "rename",
-            "old_path": "/memories/guide.md",
-            "new_path": "/memories/sub/deep/x.md",
-        },
+        replacing("green"),
+        f"{KEPT}. Multiple occurrences of old_str `green` in lines: 2, 6. Please ensure it is unique",
+    ),
+    (
+        replacing("a", "b", "/sub"),
+        "Error: The path /memories/sub does not exist. Please provide a valid path.",
+    ),
+    (inserting(7), f"Error: Invalid `insert_line` parameter: 7. {WITHIN}"),
+    (inserting(0, path="/no.md"), f"Error: {MISSING}"),
+    (asked("delete", "/no.md"), f"Error: {MISSING}"),
+    (asked("delete", ""), "Error: Cannot delete the /memories directory itself"),
+    (
+        renaming("/guide.md", "/sub/deep/x.md"),
         "Error: The destination /memories/sub/deep/x.md already exists",
-        True,
     ),
+    (renaming("/no.md", "/x.md"), f"Error: {MISSING}"),
+    (asked("create", "/a.md"), "Error: The argument 'file_text'"),
+    ({"command": "create", "path": 7, "file_text": "x"}, "Error: The argument 'path'"),
+    (asked("create", "/guide.md/x", file_text="x"), "Error: File exists"),
     (
-        {"command": "rename", "old_path": "/memories/no.md", "new_path": "/memories/x.md"},
-        f"Error: {MISSING}",
-        True,
-    ),
-    ({"command": "create", "path": "/memories/a.md"}, "Error: The argument 'file_text'", True),
-    ({"command": "create", "path": 7, "file_text": "x"}, "Error: The argument 'path'", True),
-    (
-        {"command": "create", "path": "/memories/guide.md/x", "file_text": "x"},
-        "Error: File exists",
-        True,
-    ),
-    (
-        {"command": "create", "path": "/memories/a.md", "file_text": "x" * 1_000_001},
+        asked("create", "/a.md", file_text="x" * 1_000_001),
         "Error: A file may have at most 1,000,000 bytes.",
-        True,
     ),
-    (
-        {"command": "insert", "path": "/memories/latin.md", "insert_line": 0, "insert_text": "x"},
-        "Error: latin.md is not UTF-8",
-        True,
-    ),
+    (inserting(0, path="/latin.md"), "Error: latin.md is not UTF-8"),
 ]
 
 
@@ -293,15 +240,15 @@ def filled(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("given", "told", "is_wrong"), GIVEN)
+@pytest.mark.parametrize(("given", "told"), [*DONE, *WRONG])
 async def test_the_commands_answer_in_the_words_of_anthropic(
-    tmp_path: Path, given: Mapping[str, Any], told: str, is_wrong: bool
+    tmp_path: Path, given: Mapping[str, Any], told: str
 ) -> None:
     assembler = ContextAssembler(memory=filled(tmp_path))
     [(text, is_error)] = await answered(assembler, given, memory_tool="files")
 
     assert text.startswith(told)
-    assert is_error is is_wrong
+    assert is_error is ((given, told) in WRONG)
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -357,12 +304,8 @@ async def test_no_command_leaves_its_folder(tmp_path: Path, path: str) -> None:
 
 async def test_edits_at_once_lose_nothing_and_keep_line_ends(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbf# Tea\r\ngreen\r\n")
-    lines = [
-        {"command": "insert", "path": "/memories/a.md", "insert_line": 2, "insert_text": f"l{at}"}
-        for at in range(20)
-    ]
-    edit = {"command": "str_replace", "path": "/memories/a.md"}
-    edit |= {"old_str": "# Tea\ngreen", "new_str": "# Tea\nblack"}
+    lines = [inserting(2, f"l{at}", "/a.md") for at in range(20)]
+    edit = replacing("# Tea\ngreen", "# Tea\nblack", "/a.md")
 
     answers = await answered(ContextAssembler(memory=tmp_path), *lines, edit, memory_tool="files")
 
@@ -375,11 +318,8 @@ async def test_edits_at_once_lose_nothing_and_keep_line_ends(tmp_path: Path) -> 
 async def test_a_view_masks_secrets_and_says_what_it_leaves_out(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(f"{SECRET}\n" + "x" * 200_000)
 
-    [(text, _)] = await answered(
-        ContextAssembler(memory=tmp_path),
-        {"command": "view", "path": "/memories/a.md"},
-        memory_tool="files",
-    )
+    assembler = ContextAssembler(memory=tmp_path)
+    [(text, _)] = await answered(assembler, asked("view", "/a.md"), memory_tool="files")
 
     assert SECRET not in text
     assert "more characters: pass a smaller view_range" in text
@@ -390,6 +330,6 @@ async def test_files_of_another_namespace_are_not_shown(tmp_path: Path) -> None:
     assembler = ContextAssembler(memory=NotesFolder(tmp_path, namespace="bo"))
     options: dict[str, Any] = {"memory_tool": "files", "recall_namespaces": ["ada"]}
 
-    answers = await answered(assembler, {"command": "view", "path": "/memories"}, **options)
+    answers = await answered(assembler, asked("view", ""), **options)
 
     assert answers == [("Error: No folder of notes is configured.", True)]

@@ -30,6 +30,19 @@ def talk(*rows: str | SessionEvent) -> list[SessionEvent]:
     ]
 
 
+def cases(text: str) -> dict[str, tuple[list[str], list[str], list[str]]]:
+    """Return cases: a name in one line, and under it, set in, `rows; … → rows; … → rules, …`."""
+    found: dict[str, tuple[list[str], list[str], list[str]]] = {}
+    for name, given in re.findall(r"^(\S.*)\n((?: .*\n)+)", text, re.MULTILINE):
+        before, after, told = [*" ".join(given.split()).split("→"), ""][:3]
+        found[name] = (_listed(before, ";"), _listed(after, ";"), _listed(told, ","))
+    return found
+
+
+def _listed(text: str, mark: str) -> list[str]:
+    return [one.strip() for one in text.split(mark) if one.strip()]
+
+
 def _event(row: str) -> SessionEvent:
     found = _ROW.fullmatch(row)
     assert found, row

@@ -17,94 +17,60 @@ from context_assembler import (
 )
 from context_assembler.events import Body, Covers, Provenance, UrlSource
 from tests.history.logs import broken_logs
-from tests.history.talk import rules, shown, talk, transform
+from tests.history.talk import cases, rules, shown, talk, transform
 
-# rows of events, rows of turns
-LOGS: dict[str, tuple[list[str], list[str]]] = {
-    "one event, one turn": (
-        ["U a", "A[c1] b", "T[c1] found", "A d"],
-        ["U a", "A[c1] b", "T[c1] found", "A d"],
-    ),
-    "calls join the reply before them": (
-        ["U a", "A b", "C[c1]", "C[c2]", "T[c1] one", "T[c2] two"],
-        ["U a", "A[c1 c2] b", "T[c1 c2] one|two"],
-    ),
-    "calls without a reply make one": (
-        ["U a", "C[c1]", "C[c2]", "T[c1] one", "T[c2] two"],
-        ["U a", "A[c1 c2]", "T[c1 c2] one|two"],
-    ),
-    "a call behind something else makes a reply of its own": (
-        ["U a", "A b", "U c", "C[c1]", "T[c1] d"],
-        ["U a", "A b", "U c", "A[c1]", "T[c1] d"],
-    ),
-    "a call behind results is the model's next step": (
-        ["U a", "C[c1]", "T[c1] one", "C[c2]", "T[c2] two"],
-        ["U a", "A[c1]", "T[c1] one", "A[c2]", "T[c2] two"],
-    ),
-    "a call behind results joins the response that it is known to come from": (
-        ["U a", "A b@r1", "C[c1]@r1", "T[c1] one", "C[c2]@r1", "T[c2] two"],
-        ["U a", "A[c1 c2] b", "T[c1 c2] one|two"],
-    ),
-    "a call of another response makes a reply of its own": (
-        ["U a", "A b@r1", "C[c1]@r2", "T[c1] one"],
-        ["U a", "A b", "A[c1]", "T[c1] one"],
-    ),
-    "instructions in the middle stay there": (
-        ["U a", "S be brief", "A b"],
-        ["U a", "S be brief", "A b"],
-    ),
-    "a summary stands where the first event that it covers stood": (
-        ["U a", "A b", "U c", "A d", "M1-2 so far"],
-        ["M so far", "U c", "A d"],
-    ),
-    "excluded events stay, and the summary stands behind the first of them": (
-        ["U task", "A b", "U c", "A d", "M1-4!1,3 so far"],
-        ["U task", "M so far", "U c"],
-    ),
-    "what follows a compaction is active": (["U a", "M1-1 so far", "U b"], ["M so far", "U b"]),
-    "a compaction covers nothing behind it": (["U a", "M1-9 so far", "U b"], ["M so far", "U b"]),
-    "a compaction of nothing stands at its own place": (
-        ["U a", "M7-9 nothing", "U b"],
-        ["U a", "M nothing", "U b"],
-    ),
-    "a compaction of nothing but excluded events stands at its own place": (
-        ["U a", "M1-1!1 nothing", "U b"],
-        ["U a", "M nothing", "U b"],
-    ),
-    "a later compaction covers an earlier summary with its event": (
-        ["U a", "M1-1 one", "U b", "M2-3 two", "U c"],
-        ["M two", "U c"],
-    ),
-    "a later compaction covers an earlier summary with all that it covered": (
-        ["U a", "U b", "U c", "M1-2 one", "M1-3 two"],
-        ["M two"],
-    ),
-    "the second of two compactions of one range replaces the first": (
-        ["U a", "M1-1 one", "M1-1 two", "U c"],
-        ["M two", "U c"],
-    ),
-    "a later summary stands where the earlier one stood": (
-        ["U a", "U b", "M1-2!2 one", "U c", "M3-4 two"],
-        ["M two", "U b"],
-    ),
-    "an excluded summary stays": (["U a", "M1-1 one", "U b", "M1-3!2 two"], ["M one", "M two"]),
-    "compactions side by side are both active": (
-        ["U a", "U b", "U c", "M1-1 one", "M2-2 two"],
-        ["M one", "M two", "U c"],
-    ),
-    "the session's own prompt is never covered": (
-        ["S be brief", "U a", "M1-2 so far", "U b"],
-        ["M so far", "U b"],
-    ),
-    "a covered call takes its result along": (
-        ["U a", "A[c1]", "T[c1] one", "A b", "U c", "M1-3 so far"],
-        ["M so far", "A b", "U c"],
-    ),
-}
+LOGS = cases(
+    """
+one event, one turn
+    U a; A[c1] b; T[c1] found; A d → U a; A[c1] b; T[c1] found; A d
+calls join the reply before them
+    U a; A b; C[c1]; C[c2]; T[c1] one; T[c2] two → U a; A[c1 c2] b; T[c1 c2] one|two
+calls without a reply make one
+    U a; C[c1]; C[c2]; T[c1] one; T[c2] two → U a; A[c1 c2]; T[c1 c2] one|two
+a call behind something else makes a reply of its own
+    U a; A b; U c; C[c1]; T[c1] d → U a; A b; U c; A[c1]; T[c1] d
+a call behind results is the model's next step
+    U a; C[c1]; T[c1] one; C[c2]; T[c2] two → U a; A[c1]; T[c1] one; A[c2]; T[c2] two
+a call behind results joins the response that it is known to come from
+    U a; A b@r1; C[c1]@r1; T[c1] one; C[c2]@r1; T[c2] two → U a; A[c1 c2] b; T[c1 c2] one|two
+a call of another response makes a reply of its own
+    U a; A b@r1; C[c1]@r2; T[c1] one → U a; A b; A[c1]; T[c1] one
+instructions in the middle stay there
+    U a; S be brief; A b → U a; S be brief; A b
+a summary stands where the first event that it covers stood
+    U a; A b; U c; A d; M1-2 so far → M so far; U c; A d
+excluded events stay, and the summary stands behind the first of them
+    U task; A b; U c; A d; M1-4!1,3 so far → U task; M so far; U c
+what follows a compaction is active
+    U a; M1-1 so far; U b → M so far; U b
+a compaction covers nothing behind it
+    U a; M1-9 so far; U b → M so far; U b
+a compaction of nothing stands at its own place
+    U a; M7-9 nothing; U b → U a; M nothing; U b
+a compaction of nothing but excluded events stands at its own place
+    U a; M1-1!1 nothing; U b → U a; M nothing; U b
+a later compaction covers an earlier summary with its event
+    U a; M1-1 one; U b; M2-3 two; U c → M two; U c
+a later compaction covers an earlier summary with all that it covered
+    U a; U b; U c; M1-2 one; M1-3 two → M two
+the second of two compactions of one range replaces the first
+    U a; M1-1 one; M1-1 two; U c → M two; U c
+a later summary stands where the earlier one stood
+    U a; U b; M1-2!2 one; U c; M3-4 two → M two; U b
+an excluded summary stays
+    U a; M1-1 one; U b; M1-3!2 two → M one; M two
+compactions side by side are both active
+    U a; U b; U c; M1-1 one; M2-2 two → M one; M two; U c
+the session's own prompt is never covered
+    S be brief; U a; M1-2 so far; U b → M so far; U b
+a covered call takes its result along
+    U a; A[c1]; T[c1] one; A b; U c; M1-3 so far → M so far; A b; U c
+"""
+)
 
 
-@pytest.mark.parametrize(("events", "rows"), LOGS.values(), ids=LOGS.keys())
-def test_events_become_turns(events: list[str], rows: list[str]) -> None:
+@pytest.mark.parametrize(("events", "rows", "_"), LOGS.values(), ids=LOGS.keys())
+def test_events_become_turns(events: list[str], rows: list[str], _: object) -> None:
     assert shown(transform(talk(*events)).turns) == rows
 
 

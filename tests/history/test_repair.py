@@ -22,110 +22,78 @@ from context_assembler import (
 from context_assembler.events import Provenance, part_from_json, to_json
 from tests.core.sessions import OPUS, assembled
 from tests.history.logs import broken_logs, sound_logs
-from tests.history.talk import MISSING, block, call, result, rules, shown, talk, text_of, transform
+from tests.history.talk import (
+    MISSING,
+    block,
+    call,
+    cases,
+    result,
+    rules,
+    shown,
+    talk,
+    text_of,
+    transform,
+)
 
-OPENING = "U+ (The conversation begins with the assistant.)"
-
-# rows before, rows after, rules of the entries
-CASES: dict[str, tuple[list[str], list[str], list[str]]] = {
-    "a call that was interrupted gets an error result right behind it": (
-        ["U write the file", "A[c1]", "U continue"],
-        ["U write the file", "A[c1]", "T[c1?]", "U continue"],
-        ["missing_result"],
-    ),
-    "one call of a set without a result does not cost the other's": (
-        ["U a", "A[c1 c2]", "T[c2] two", "U b"],
-        ["U a", "A[c1 c2]", "T[c1? c2] two", "U b"],
-        ["missing_result"],
-    ),
-    "a result without a call is dropped": (
-        ["U a", "T[c9] lost", "A ok", "U b"],
-        ["U a", "A ok", "U b"],
-        ["orphan_result"],
-    ),
-    "a result whose call was cut away in front is dropped": (
-        ["T[c1] one", "A ok", "U b"],
-        [OPENING, "A ok", "U b"],
-        ["first_user", "orphan_result"],
-    ),
-    "of two results for one call the first wins": (
-        ["U a", "A[c1]", "T[c1] one", "T[c1] again"],
-        ["U a", "A[c1]", "T[c1] one"],
-        ["orphan_result"],
-    ),
-    "one id in two turns makes two pairs": (
-        ["U a", "A[c1]", "T[c1] one", "A ok", "U b", "A[c1]", "T[c1] two", "U c"],
-        ["U a", "A[c1]", "T[c1] one", "A ok", "U b", "A[c1]", "T[c1] two", "U c"],
-        [],
-    ),
-    "one id in two turns: only the second lacks its result": (
-        ["U a", "A[c1]", "T[c1] one", "A ok", "U b", "A[c1]", "U c"],
-        ["U a", "A[c1]", "T[c1] one", "A ok", "U b", "A[c1]", "T[c1?]", "U c"],
-        ["missing_result"],
-    ),
-    "one id in two turns: only the first lacks its result": (
-        ["U a", "A[c1]", "U b", "A[c1]", "T[c1] two"],
-        ["U a", "A[c1]", "T[c1?]", "U b", "A[c1]", "T[c1] two"],
-        ["missing_result"],
-    ),
-    "a result stored before its call moves behind it": (
-        ["U a", "T[c1] one", "A[c1]", "U b"],
-        ["U a", "A[c1]", "T[c1] one", "U b"],
-        ["moved_result"],
-    ),
-    "a result stored before a repeated call moves behind it": (
-        ["U a", "A[c1]", "T[c1] one", "T[c1] two", "A[c1]", "U b"],
-        ["U a", "A[c1]", "T[c1] one", "A[c1]", "T[c1] two", "U b"],
-        ["moved_result"],
-    ),
-    "a late result moves up to its call": (
-        ["U a", "A[c1]", "U hurry", "T[c1] one"],
-        ["U a", "A[c1]", "T[c1] one", "U hurry"],
-        ["missing_result", "moved_result"],
-    ),
-    "what stands between a call and its results moves behind them": (
-        ["U a", "A[c1 c2]", "T[c1] one", "S be brief", "T[c2] two", "A ok", "U b"],
-        ["U a", "A[c1 c2]", "T[c1 c2] one|two", "S be brief", "A ok", "U b"],
-        ["missing_result", "moved_result"],
-    ),
-    "results of one set are put together in the order of the calls": (
-        ["U a", "A[c1 c2]", "T[c2] two", "T[c1] one"],
-        ["U a", "A[c1 c2]", "T[c1 c2] one|two"],
-        [],
-    ),
-    "results of two sets in one message are parted": (
-        ["U a", "A[c1]", "A[c2]", "T[c1 c2] one|two"],
-        ["U a", "A[c1]", "T[c1] one", "A[c2]", "T[c2] two"],
-        ["missing_result", "moved_result"],
-    ),
-    "a call twice in one message is one call": (
-        ["U a", "A[c1 c1]", "T[c1] one"],
-        ["U a", "A[c1]", "T[c1] one"],
-        ["repeated_call"],
-    ),
-    "empty and blank messages vanish": (
-        ["U a", "A", "U ", "S \n", "A ok", "U b"],
-        ["U a", "A ok", "U b"],
-        ["empty", "empty", "blank"],
-    ),
-    "an aborted empty reply vanishes, a real last answer stays": (
-        ["U hi", "A here is the answer", "A"],
-        ["U hi", "A here is the answer", "U+ Continue."],
-        ["empty", "prefill"],
-    ),
-    "the user's turn comes last, where it stays once it is recorded": (
-        ["U hi", "A the answer", "N the time"],
-        ["U hi", "A the answer", "N the time", "U+ Continue."],
-        ["prefill"],
-    ),
-    "a history from the assistant gets a user turn in front": (
-        ["U", "S be brief", "A[c1]", "T[c1] one"],
-        [OPENING, "S be brief", "A[c1]", "T[c1] one"],
-        ["empty", "first_user"],
-    ),
-    "neighbours of one role stay apart": (["U a", "U b"], ["U a", "U b"], []),
-    "nothing stays nothing": ([], [], []),
-}
+CASES = cases(
+    """
+a call that was interrupted gets an error result right behind it
+    U write the file; A[c1]; U continue
+    → U write the file; A[c1]; T[c1?]; U continue → missing_result
+one call of a set without a result does not cost the other's
+    U a; A[c1 c2]; T[c2] two; U b → U a; A[c1 c2]; T[c1? c2] two; U b → missing_result
+a result without a call is dropped
+    U a; T[c9] lost; A ok; U b → U a; A ok; U b → orphan_result
+a result whose call was cut away in front is dropped
+    T[c1] one; A ok; U b
+    → U+ (The conversation begins with the assistant.); A ok; U b → first_user, orphan_result
+of two results for one call the first wins
+    U a; A[c1]; T[c1] one; T[c1] again → U a; A[c1]; T[c1] one → orphan_result
+one id in two turns makes two pairs
+    U a; A[c1]; T[c1] one; A ok; U b; A[c1]; T[c1] two; U c
+    → U a; A[c1]; T[c1] one; A ok; U b; A[c1]; T[c1] two; U c
+one id in two turns: only the second lacks its result
+    U a; A[c1]; T[c1] one; A ok; U b; A[c1]; U c
+    → U a; A[c1]; T[c1] one; A ok; U b; A[c1]; T[c1?]; U c → missing_result
+one id in two turns: only the first lacks its result
+    U a; A[c1]; U b; A[c1]; T[c1] two → U a; A[c1]; T[c1?]; U b; A[c1]; T[c1] two → missing_result
+a result stored before its call moves behind it
+    U a; T[c1] one; A[c1]; U b → U a; A[c1]; T[c1] one; U b → moved_result
+a result stored before a repeated call moves behind it
+    U a; A[c1]; T[c1] one; T[c1] two; A[c1]; U b
+    → U a; A[c1]; T[c1] one; A[c1]; T[c1] two; U b → moved_result
+a late result moves up to its call
+    U a; A[c1]; U hurry; T[c1] one → U a; A[c1]; T[c1] one; U hurry → missing_result, moved_result
+what stands between a call and its results moves behind them
+    U a; A[c1 c2]; T[c1] one; S be brief; T[c2] two; A ok; U b
+    → U a; A[c1 c2]; T[c1 c2] one|two; S be brief; A ok; U b → missing_result, moved_result
+results of one set are put together in the order of the calls
+    U a; A[c1 c2]; T[c2] two; T[c1] one → U a; A[c1 c2]; T[c1 c2] one|two
+results of two sets in one message are parted
+    U a; A[c1]; A[c2]; T[c1 c2] one|two
+    → U a; A[c1]; T[c1] one; A[c2]; T[c2] two → missing_result, moved_result
+a call twice in one message is one call
+    U a; A[c1 c1]; T[c1] one → U a; A[c1]; T[c1] one → repeated_call
+an aborted empty reply vanishes, a real last answer stays
+    U hi; A here is the answer; A → U hi; A here is the answer; U+ Continue. → empty, prefill
+the user's turn comes last, where it stays once it is recorded
+    U hi; A the answer; N the time → U hi; A the answer; N the time; U+ Continue. → prefill
+a history from the assistant gets a user turn in front
+    U; S be brief; A[c1]; T[c1] one
+    → U+ (The conversation begins with the assistant.); S be brief; A[c1]; T[c1] one
+    → empty, first_user
+neighbours of one role stay apart
+    U a; U b → U a; U b
+nothing stays nothing
+     →
+"""
+)
+BLANK = ["U a", "A", "U ", "S \n", "A ok", "U b"]
+CASES["empty and blank messages vanish"] = (
+    BLANK,
+    ["U a", "A ok", "U b"],
+    ["empty"] * 2 + ["blank"],
+)
 
 
 @pytest.mark.parametrize(("before", "after", "told"), CASES.values(), ids=CASES.keys())

@@ -32,6 +32,12 @@ PICTURE: Final = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": PIXEL},
 }
+SEALED: Final[dict[str, Any]] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [],
+    "encrypted_content": "Z0FB",
+}
 GONE: Final = object()  # the field is left out
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tests.providers.builders import GONE, PIXEL, SCHEMA
+from tests.providers.builders import GONE, PIXEL, SCHEMA, SEALED
 
 Row = tuple[str, dict[str, Any]]  # the rule, with `?` if it merely harms, and the change
 
@@ -199,12 +199,6 @@ def answered(call_id: str, output: Any = "x", **fields: Any) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call_id, "output": output, **fields}
 
 
-SEALED: Final[dict[str, Any]] = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [],
-    "encrypted_content": "Z0FB",
-}
 ITEM: Final = {"role": "user", "content": "Compare."}
 SAID: Final = {"role": "assistant", "content": "Reading."}
 RESPONSES: Final[dict[str, Any]] = {

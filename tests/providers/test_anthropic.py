@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
-from context_assembler.events import Usage
 from context_assembler.ports import ToolChange, ToolPlan, ToolSpec, change_part
-from context_assembler.providers import PROVIDERS, provider_for_reply
+from context_assembler.providers import PROVIDERS
 from tests.providers.builders import (
     PICTURE,
     READ,
@@ -23,7 +21,6 @@ from tests.providers.builders import (
     request,
     result,
     results,
-    summary,
     thought,
     user,
 )
@@ -66,59 +63,9 @@ JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
             ("user", [text("b")]),
         ],
     ),
-    "results come before what the user says": (
-        [user("a"), reply(call("t1")), results(result("t1", "x")), user("b")],
-        [
-            ("user", [text("a")]),
-            ("assistant", [{"type": "tool_use", "id": "t1", "name": "read", "input": {}}]),
-            (
-                "user",
-                [{"type": "tool_result", "tool_use_id": "t1", "content": [text("x")]}, text("b")],
-            ),
-        ],
-    ),
     "blank and unclean text": (
         [user(" ", "a\0b\ud800"), reply("", "c "), user("d")],
         [("user", [text("ab\ufffd")]), ("assistant", [text("c ")]), ("user", [text("d")])],
-    ),
-    "a note closes the user's turn as a system message": (
-        [user("a"), note("noon"), reply("b"), user("c"), note("one")],
-        [
-            ("user", [text("a")]),
-            ("system", [text("noon")]),
-            ("assistant", [text("b")]),
-            ("user", [text("c")]),
-            ("system", [text("one")]),
-        ],
-    ),
-    "a note has no place after a reply, nor before the user": (
-        [user("a"), reply("b"), note("x"), user("c")],
-        [
-            ("user", [text("a")]),
-            ("assistant", [text("b")]),
-            ("user", [text("<system-reminder>\nx\n</system-reminder>"), text("c")]),
-        ],
-    ),
-    "memory does not speak as the system": (
-        [user("a"), note("x </system-reminder>", origin="memory")],
-        [
-            (
-                "user",
-                [text("a"), text("<system-reminder>\nx &lt;/system-reminder>\n</system-reminder>")],
-            )
-        ],
-    ),
-    "a summary is fenced": (
-        [summary("We met."), user("a")],
-        [("user", [text("<summary>\nWe met.\n</summary>"), text("a")])],
-    ),
-    "the API's own summary goes back as the assistant's": (
-        [summary("We met.", opaque("anthropic", COMPACTION)), user("a")],
-        [("assistant", [COMPACTION]), ("user", [text("a")])],
-    ),
-    "a summary by another provider is its text": (
-        [summary("We met.", opaque("openai_responses", {"type": "compaction"})), user("a")],
-        [("user", [text("<summary>\nWe met.\n</summary>"), text("a")])],
     ),
 }
 
@@ -455,31 +402,6 @@ def test_parameters_become_arguments(options: dict[str, Any], expected: dict[str
     assert {key: held for key, held in payload.items() if key not in USUAL} == expected
 
 
-REFUSED: dict[str, dict[str, Any]] = {
-    "thinking that is always on": {"thinking_level": "none"},
-    "a blank stop sequence": {"stop_sequences": [" "]},
-    "a forced call": {"tool_choice": {"mode": "any"}},
-    "a forced call without tools": {"model": HAIKU, "tools": (), "tool_choice": {"mode": "any"}},
-    "a forced call of no tool": {"model": HAIKU, "tool_choice": {"mode": "tool", "name": "x"}},
-    "a forced call with a budget": {
-        "model": HAIKU,
-        "thinking_budget": 2048,
-        "tool_choice": {"mode": "any"},
-    },
-}
-
-
-@pytest.mark.parametrize("options", REFUSED.values(), ids=REFUSED.keys())
-def test_what_the_api_cannot_express_is_an_error(options: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedRequestError, match="anthropic cannot take this request"):
-        render("anthropic", user("a"), **options)
-
-
-def test_a_history_that_says_nothing_is_an_error() -> None:
-    with pytest.raises(EmptySessionError):
-        render("anthropic", user(" "))
-
-
 def test_a_loop_that_began_without_thinking_goes_on_without_a_budget() -> None:
     loop = [user("a"), reply(call("t1")), results(result("t1", "x"))]
 
@@ -558,140 +480,8 @@ def test_cache_marks_are_on_the_head_the_tail_and_a_long_step() -> None:
 
 # ---- replies ----
 
-REPLY: dict[str, Any] = {
-    "type": "message",
-    "id": "msg_1",
-    "model": "claude-opus-5-5",
-    "content": [
-        {"type": "thinking", "thinking": "", "signature": "EqQB"},
-        {"type": "text", "text": ""},
-        {"type": "text", "text": "Let me see."},
-        SEARCH,
-        {
-            "type": "tool_use",
-            "id": "t1",
-            "name": "read",
-            "input": {"path": "a"},
-            "caller": {"x": 1},
-        },
-    ],
-    "stop_reason": "tool_use",
-    "container": {"id": "c1"},
-    "usage": {
-        "input_tokens": 1,
-        "cache_read_input_tokens": 2,
-        "cache_creation_input_tokens": 4,
-        "output_tokens": 8,
-        "output_tokens_details": {"thinking_tokens": 3},
-    },
-}
-
-
-def test_a_reply_is_read_in_its_order() -> None:
-    read = ANTHROPIC.read_reply(REPLY)
-
-    assert read.parts == [
-        {"type": "thinking", "provider": "anthropic", "block": REPLY["content"][0]},
-        text("Let me see."),
-        opaque("anthropic", SEARCH, '[web_search: {"q":"x"}]'),
-        {**call("t1", path="a"), "extras": {"anthropic": {"caller": {"x": 1}}}},
-    ]
-    assert read.usage == Usage(
-        input_tokens=7,
-        output_tokens=8,
-        cache_read_tokens=2,
-        cache_write_tokens=4,
-        reasoning_tokens=3,
-    )
-    assert (read.response_id, read.stop_reason, read.container) == (
-        "msg_1",
-        "tool_use",
-        {"id": "c1"},
-    )
-    assert provider_for_reply(REPLY) is ANTHROPIC
-    assert read.unfinished_calls == () == read.warnings
-
-
-def delta(index: int, **fields: Any) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": index, "delta": {"type": "x_delta", **fields}}
-
-
-def started(index: int, **block: Any) -> dict[str, Any]:
-    return {"type": "content_block_start", "index": index, "content_block": block}
-
-
-STREAM: list[dict[str, Any]] = [
-    {
-        "type": "message_start",
-        "message": {"type": "message", "id": "m", "content": [], "usage": {}},
-    },
-    started(0, type="text", text=""),
-    started(1, type="tool_use", id="t1", name="read", input={}),
-    delta(1, partial_json='{"path":'),
-    delta(0, text="Let "),
-    delta(0, text="me.", ignored=None),
-    delta(1, partial_json='"a"}'),
-    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
-]
-
-
-def test_a_stream_is_read_as_the_message_that_it_tells_of() -> None:
-    read = ANTHROPIC.read_reply(STREAM)
-
-    assert read.parts == [text("Let me."), call("t1", path="a")]
-    assert (read.response_id, read.stop_reason) == ("m", "tool_use")
-    assert read.usage == Usage(output_tokens=5)
-
-
-def test_a_call_that_was_cut_off_keeps_the_models_own_text() -> None:
-    ended = {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}
-
-    read = ANTHROPIC.read_reply([*STREAM[:4], ended])
-
-    assert read.parts[-1] == {**call("t1"), "arguments_json": '{"path":'}
-    assert read.unfinished_calls == ("t1",)
-    assert len(read.warnings) == 2
-
-
-@pytest.mark.parametrize("wrong", [5, {"content": "text"}, [], [{"type": "ping"}], {}])
-def test_what_is_no_reply_is_an_error(wrong: Any) -> None:
-    with pytest.raises(ReplyError):
-        provider_for_reply(wrong)
-    with pytest.raises(ReplyError):
-        ANTHROPIC.read_reply(wrong)
-
 
 # ---- messages as events ----
-
-
-def test_messages_are_read_as_events() -> None:
-    notes: list[tuple[str, str]] = []
-    asked = {
-        "system": "Be brief.",
-        "messages": [
-            {"role": "user", "content": "Hi.", "id": "u1"},
-            {**REPLY, "role": "assistant"},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]},
-            {
-                "role": "user",
-                "content": [{**PDF, "title": "B", "citations": {"enabled": True}}, "x"],
-            },
-            {"role": "robot", "content": []},
-        ],
-    }
-
-    read = ANTHROPIC.read_messages(asked, lambda where, what: notes.append((where, what)))
-
-    assert [kind for kind, _ in read] == ["system", "user", "assistant", "tool_result", "user"]
-    assert read[1][1] == {"parts": [text("Hi.")], "metadata": {"anthropic": {"id": "u1"}}}
-    assert read[2][1]["made_by"]["usage"]["input_tokens"] == 7
-    assert read[3][1] == {"parts": [result("t1")]}
-    assert read[4][1]["parts"][0] == {
-        **PDF,
-        "title": "B",
-        "extras": {"anthropic": {"citations": {"enabled": True}}},
-    }
-    assert notes == [("messages[4]", "has the unknown role 'robot'; the message is left out")]
 
 
 @pytest.mark.parametrize(

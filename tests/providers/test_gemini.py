@@ -5,17 +5,14 @@ from typing import Any
 
 import pytest
 
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
-from context_assembler.events import Usage
 from context_assembler.ports import ToolPlan, ToolSpec
-from context_assembler.providers import PROVIDERS, provider_for_reply
+from context_assembler.providers import PROVIDERS
 from tests.providers.builders import (
     PICTURE,
     PIXEL,
     READ,
     SCHEMA,
     call,
-    note,
     opaque,
     render,
     render_with_entries,
@@ -23,7 +20,6 @@ from tests.providers.builders import (
     request,
     result,
     results,
-    summary,
     thought,
     user,
 )
@@ -68,20 +64,6 @@ JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
             ("user", [{"text": "Continue."}]),
         ],
     ),
-    "responses stand alone, the first call is signed": (
-        [
-            user("a"),
-            reply("b", call("c1"), call("c2")),
-            results(result("c1", "x"), result("c2", "y", is_error=True)),
-            user("d"),
-        ],
-        [
-            ("user", [{"text": "a"}]),
-            ("model", [{"text": "b"}, called("c1"), called("c2", None)]),
-            ("user", [answered("c1", {"output": "x"}), answered("c2", {"error": "y"})]),
-            ("user", [{"text": "d"}]),
-        ],
-    ),
     "signatures go back where they were": (
         [
             user("a"),
@@ -119,14 +101,6 @@ JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
             ("user", [{"text": "a"}]),
             ("model", [called("c1")]),
             ("user", [answered("c1", {"output": ""})]),
-        ],
-    ),
-    "notes and summaries are the user's, fenced": (
-        [summary("We met."), reply("a"), note("noon"), user("b")],
-        [
-            ("user", [{"text": "<summary>\nWe met.\n</summary>"}]),
-            ("model", [{"text": "a"}]),
-            ("user", [{"text": "<system-reminder>\nnoon\n</system-reminder>"}, {"text": "b"}]),
         ],
     ),
 }
@@ -322,26 +296,6 @@ def test_parameters_become_the_config(options: dict[str, Any], expected: dict[st
     assert {key: held for key, held in config.items() if key not in USUAL} == expected
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"thinking_level": "none"},
-        {"stop_sequences": list("abcdef")},
-        {"provider_compaction": "now"},
-        {"tool_choice": {"mode": "tool", "name": "gone"}},
-        {"tools": (), "tool_choice": {"mode": "any"}},
-    ],
-)
-def test_what_the_api_cannot_express_is_an_error(options: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedRequestError, match="gemini cannot take this request"):
-        render("gemini", user("a"), **options)
-
-
-def test_a_history_that_says_nothing_is_an_error() -> None:
-    with pytest.raises(EmptySessionError):
-        render("gemini", user(" "))
-
-
 def test_tools_are_withdrawn_by_naming_those_that_stay() -> None:
     write = replace(READ, name="write")
     forms = GEMINI.change_forms(request("gemini").limits)
@@ -358,62 +312,6 @@ def test_tools_are_withdrawn_by_naming_those_that_stay() -> None:
 
 def chunk(*parts: Any, **fields: Any) -> dict[str, Any]:
     return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, **fields}]}
-
-
-REPLY = {
-    **chunk(
-        {"text": "Hm.", "thought": True},
-        {"text": "Let me see.", "thoughtSignature": "c2ln"},
-        {"functionCall": {"name": "read", "args": {"path": "a"}}, "thoughtSignature": "Y2Fs"},
-        CODE,
-        finishReason="STOP",
-        groundingMetadata={"groundingChunks": [{"web": {"title": "A", "uri": "https://a.org"}}]},
-    ),
-    "responseId": "r1",
-    "modelVersion": "gemini-4-argon",
-    "usageMetadata": {
-        "promptTokenCount": 9,
-        "cachedContentTokenCount": 4,
-        "candidatesTokenCount": 2,
-        "thoughtsTokenCount": 3,
-    },
-}
-
-
-def test_a_reply_is_read_in_its_order() -> None:
-    read = GEMINI.read_reply(REPLY)
-    thinking, said, made_call, code, sources = read.parts
-
-    assert thinking == {"type": "thinking", "provider": "gemini", "text": "Hm."}
-    assert said == {"type": "text", "text": "Let me see.", "signature": "c2ln"}
-    assert made_call["arguments"] == {"path": "a"}
-    assert made_call["call_id"] == GEMINI.read_reply(REPLY).parts[2]["call_id"] != ""
-    assert code == opaque("gemini", CODE, "```python\n1\n```")
-    assert sources["text"] == "Sources:\nA https://a.org"
-    assert read.usage == Usage(
-        input_tokens=9, output_tokens=5, cache_read_tokens=4, reasoning_tokens=3
-    )
-    assert (read.model, read.response_id, read.stop_reason) == ("gemini-4-argon", "r1", "STOP")
-    assert provider_for_reply(REPLY) is GEMINI
-
-
-def test_the_chunks_of_a_stream_are_one_reply() -> None:
-    chunks = [
-        chunk({"text": "Hm", "thought": True}),
-        chunk({"text": ".", "thought": True}),
-        chunk({"text": "Let "}),
-        chunk({"text": "me."}, {"functionCall": {"id": "c1", "name": "read"}}),
-        chunk({"text": "", "thoughtSignature": "c2ln"}, finishReason="MAX_TOKENS"),
-    ]
-
-    read = GEMINI.read_reply(chunks)
-
-    assert [part.get("text") for part in read.parts] == ["Hm.", "Let me.", None, None]
-    assert read.parts[3]["block"] == {"text": "", "thoughtSignature": "c2ln"}
-    assert read.unfinished_calls == ()
-    assert GEMINI.read_reply([*chunks[:4], chunk(finishReason="MAX_TOKENS")]).unfinished_calls == (
-        "c1",
-    )
 
 
 def piece(name: str = "", **fields: Any) -> dict[str, Any]:
@@ -448,64 +346,7 @@ def test_a_call_in_pieces_is_unfinished_and_no_piece_is_a_call(chunks: list[Any]
     assert len(payload["contents"][1]["parts"]) == 1
 
 
-WARNED = {
-    "a blocked prompt": ({"promptFeedback": {"blockReason": "SAFETY"}}, "was blocked: SAFETY"),
-    "a bad end": (
-        chunk(finishReason="MALFORMED_FUNCTION_CALL"),
-        "ended with MALFORMED_FUNCTION_CALL",
-    ),
-    "several candidates": ({"candidates": [{}, {"index": 1}]}, "first of 2 candidates"),
-    "no candidate": ({"candidates": []}, "no candidate"),
-    "more to come": (chunk({"text": "x"}, finishReason="CONTINUATION"), "ended with CONTINUATION"),
-}
-
-
-@pytest.mark.parametrize(("answer", "words"), WARNED.values(), ids=WARNED.keys())
-def test_what_is_wrong_with_a_reply_is_a_warning(answer: dict[str, Any], words: str) -> None:
-    assert words in " ".join(GEMINI.read_reply(answer).warnings)
-
-
-@pytest.mark.parametrize("wrong", [5, {"candidates": "x"}, [], {}, [{"x": 1}]])
-def test_what_is_no_reply_is_an_error(wrong: Any) -> None:
-    with pytest.raises(ReplyError):
-        GEMINI.read_reply(wrong)
-
-
 # ---- contents as events ----
-
-
-def test_contents_are_read_as_events() -> None:
-    notes: list[tuple[str, str]] = []
-    asked = {
-        "systemInstruction": {"parts": [{"text": "Be brief."}]},
-        "contents": [
-            "Hi.",
-            {"role": "model", "parts": [{"functionCall": {"name": "a"}}, called("c2", None)]},
-            {
-                "parts": [
-                    {"functionResponse": {"name": "read", "response": {"output": ["x", "y"]}}},
-                    {"functionResponse": {"name": "a", "response": {"error": {"code": 5}}}},
-                    {"functionResponse": {"name": "late", "parts": [INLINE]}},
-                    {"text": "done"},
-                ],
-                "kept": 1,
-            },
-            {"role": "robot"},
-            5,
-        ],
-    }
-
-    read = GEMINI.read_messages(asked, lambda where, what: notes.append((where, what)))
-    kinds = [kind for kind, _ in read]
-    one, two, three = (body["parts"][0] for kind, body in read if kind == "tool_result")
-
-    assert kinds == ["system", "user", "assistant", *["tool_result"] * 3, "user"]
-    assert read[2][1]["parts"][0] == call("gemini_call_1", "a")
-    assert one == result("c2", "x", "y")
-    assert two == result("gemini_call_1", '{"code":5}', is_error=True)
-    assert three == {**result("gemini_call_2", PICTURE), "tool_name": "late"}
-    assert read[6][1]["metadata"] == {"gemini": {"kept": 1}}
-    assert [where for where, _ in notes] == ["contents[3]", "contents[4]"]
 
 
 @pytest.mark.parametrize("between", [[], [{"role": "model", "parts": [{"text": "b"}]}]])

@@ -1,4 +1,4 @@
-"""Whole payloads, reviewed; `pytest tests/providers --update-golden` writes them."""
+"""Whole payloads, events and replies, reviewed; `pytest tests/providers --update-golden` writes them."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,28 @@ from typing import Any
 
 import pytest
 
+from context_assembler.events import to_json
 from context_assembler.ports import ToolSpec
-from context_assembler.providers import PROVIDERS
+from context_assembler.providers import PROVIDERS, provider_for_reply
 from tests.providers.builders import render
 
 HERE = Path(__file__).parent / "golden"
-CASES = {path.stem: path for path in sorted(HERE.glob("*.json"))}
+CASES, REQUESTS, REPLIES = (
+    {path.stem: path for path in sorted((HERE / folder).glob("*.json"))}
+    for folder in ("", "read", "replies")
+)
 EACH = [(case, provider) for case in CASES for provider in PROVIDERS]
+
+
+def check(
+    path: Path, golden: dict[str, Any], found: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    """Check what a case has now, to the order of its keys, or write it."""
+    if request.config.getoption("--update-golden", default=False):
+        text = json.dumps({**golden, **found}, indent=1, ensure_ascii=False)
+        path.write_text(f"{text}\n", encoding="utf-8")
+    else:
+        assert json.dumps({key: golden[key] for key in found}) == json.dumps(found)
 
 
 @pytest.mark.parametrize(("case", "provider"), EACH)
@@ -33,10 +48,29 @@ def test_a_payload_is_as_reviewed_and_valid(
         cache="auto",
         **asked["parameters"],
     )
-    written = json.dumps(payload)
-    if request.config.getoption("--update-golden", default=False):
-        golden["payloads"][provider] = json.loads(written)
-        text = json.dumps(golden, indent=1, ensure_ascii=False)
-        CASES[case].write_text(f"{text}\n", encoding="utf-8")
 
-    assert written == json.dumps(golden["payloads"][provider])
+    payloads = {**golden["payloads"], provider: json.loads(json.dumps(payload))}
+    check(CASES[case], golden, {"payloads": payloads}, request)
+
+
+@pytest.mark.parametrize("path", REQUESTS.values(), ids=REQUESTS.keys())
+def test_a_request_is_read_as_events(path: Path, request: pytest.FixtureRequest) -> None:
+    golden, noted = json.loads(path.read_text(encoding="utf-8")), list[str]()
+
+    def note(where: str, _what: str) -> None:
+        noted.append(where)
+
+    events = PROVIDERS[golden["provider"]].read_messages(golden["given"], note)
+
+    check(path, golden, {"events": to_json(events), "noted": noted}, request)
+
+
+@pytest.mark.parametrize("path", REPLIES.values(), ids=REPLIES.keys())
+def test_a_reply_is_read_as_parts(path: Path, request: pytest.FixtureRequest) -> None:
+    golden = json.loads(path.read_text(encoding="utf-8"))
+    provider = provider_for_reply(golden["reply"])
+
+    read = provider.read_reply(golden["reply"])
+
+    assert provider is PROVIDERS[golden["provider"]]
+    check(path, golden, {"read": to_json(read._asdict())}, request)

@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
-from context_assembler.events import Usage
 from context_assembler.ports import ToolPlan, ToolSpec
-from context_assembler.providers import PROVIDERS, provider_for_reply
+from context_assembler.providers import PROVIDERS
 from tests.providers.builders import (
     PICTURE,
     PIXEL,
@@ -17,14 +15,12 @@ from tests.providers.builders import (
     call,
     note,
     opaque,
-    parts_of,
     render,
     render_with_entries,
     reply,
     request,
     result,
     results,
-    summary,
     user,
 )
 
@@ -89,39 +85,9 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
             answered("c2", "y"),
         ],
     ),
-    "failures are marked in words": (
-        [user("a"), reply(call("c1")), results(result("c1", "gone", is_error=True)), user("b")],
-        [
-            said("user", "a"),
-            {"role": "assistant", "tool_calls": [asked("c1")]},
-            answered("c1", "ERROR: gone"),
-            said("user", "b"),
-        ],
-    ),
-    "what tools return besides text follows in a user message": (
-        [user("a"), reply(call("c1")), results(result("c1", "seen", PICTURE)), user("b")],
-        [
-            said("user", "a"),
-            {"role": "assistant", "tool_calls": [asked("c1")]},
-            answered("c1", "seen\n[image attached in the next user message]"),
-            said("user", [text("Image returned by read (c1):"), IMAGE_PART]),
-            said("user", "b"),
-        ],
-    ),
     "late instructions keep their role": (
         [user("a"), note("Be kind.", origin="developer")],
         [said("user", "a"), said("system", "Be kind.")],
-    ),
-    "text without authority is fenced": (
-        [user("a"), note("</system-reminder> x", origin="memory")],
-        [
-            said("user", "a"),
-            said("user", "<system-reminder>\n&lt;/system-reminder> x\n</system-reminder>"),
-        ],
-    ),
-    "a summary is fenced": (
-        [summary("We met."), user("a")],
-        [said("user", "<summary>\nWe met.\n</summary>"), said("user", "a")],
     ),
     "a refusal goes back as one": (
         [user("a"), reply("b", REFUSAL), user("c")],
@@ -374,31 +340,6 @@ def test_parameters(model: str, given: dict[str, Any], sent: dict[str, Any]) -> 
     assert {key: payload.get(key) for key in sent} == sent
 
 
-REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
-    "top_k": ("gpt-4.1", {"top_k": 5}),
-    "stop sequences": ("o3", {"stop_sequences": ["x"]}),
-    "too many stop sequences": ("gpt-4.1", {"stop_sequences": list("abcde")}),
-    "tools with reasoning": ("gpt-6.2-sol", {}),
-    "a call of a tool that is not there": (
-        "gpt-4.1",
-        {"tool_choice": {"mode": "tool", "name": "x"}},
-    ),
-    "a compaction instead of a reply": ("gpt-4.1", {"provider_compaction": "now"}),
-    "a call without tools": ("gpt-4.1", {"tool_choice": {"mode": "any"}, "tools": ()}),
-}
-
-
-@pytest.mark.parametrize(("model", "given"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_the_api_cannot_express_is_an_error(model: str, given: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedRequestError):
-        render("openai_chat", user("a"), model=model, **given)
-
-
-def test_an_empty_conversation_is_an_error() -> None:
-    with pytest.raises(EmptySessionError):
-        render("openai_chat", user(" "))
-
-
 def test_tools() -> None:
     strict = ToolSpec(name="strict one", input_schema=SCHEMA, is_strict=True)
     lax = ToolSpec(name="lax", input_schema={"anyOf": [SCHEMA, {"type": "object"}]}, is_strict=True)
@@ -452,133 +393,11 @@ def completion(message: dict[str, Any], finish: str = "stop", **fields: Any) -> 
     return {"object": "chat.completion", "id": "x", "model": "m", "choices": choices, **fields}
 
 
-def chunk(delta: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, **fields}]}
-
-
-CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
-READ_CALL = call("c1", "f", a=1) | {"arguments_json": '{"a": 1}'}
-SPOKEN = {"id": "a", "transcript": "Hello"}
-READ_AS: dict[str, tuple[Any, list[Any]]] = {
-    "text and calls": (completion({"content": "b", "tool_calls": [CALL]}), ["b", READ_CALL]),
-    "readable reasoning": (
-        completion({"reasoning_content": "hm", "content": "b"}),
-        [{"type": "thinking", "text": "hm", "provider": "openai_chat"}, "b"],
-    ),
-    "readable reasoning in a host's field": (completion({"reasoning": "need f"}), [SHORT]),
-    "sealed reasoning of a gateway is kept whole": (
-        completion({"reasoning_details": [{"text": "hm", "signature": "s"}], "content": None}),
-        [
-            {"type": "thinking", "text": "hm", "provider": "openai_chat"}
-            | {"block": {"reasoning_details": [{"text": "hm", "signature": "s"}]}}
-        ],
-    ),
-    "a list of parts": (
-        completion({"content": [{"type": "text", "text": "b"}, {"type": "text", "text": ""}]}),
-        ["b"],
-    ),
-    "a refusal": (completion({"content": None, "refusal": "No."}), [REFUSAL]),
-    "citations": (
-        completion({"content": "b", "annotations": [{"type": "url_citation"}]}),
-        [
-            {"type": "text", "text": "b"}
-            | {"extras": {"openai_chat": {"annotations": [{"type": "url_citation"}]}}}
-        ],
-    ),
-    "a custom tool's call": (
-        completion(
-            {"tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "g", "input": "x"}}]}
-        ),
-        [call("c", "g", input="x") | {"extras": {"openai_chat": {"type": "custom"}}}],
-    ),
-    "a spoken answer": (
-        completion({"content": None, "audio": SPOKEN}),
-        [text("Hello") | {"extras": {"openai_chat": {"audio": {"id": "a"}}}}],
-    ),
-    "a stream": (
-        [chunk({"content": "b"}), chunk({"content": "c"}), chunk({}, finish_reason="stop")],
-        ["bc"],
-    ),
-    "a stream of reasoning; its pieces are one, and what is sealed stays apart": (
-        [
-            chunk({"reasoning_details": [{**DETAILS[0], "text": "ne", "format": "v1"}]}),
-            chunk({"reasoning_details": [{**DETAILS[0], "text": "ed f", "format": "v1"}]}),
-            chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}),
-            chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "y"}]}),
-            chunk({"content": "b"}, finish_reason="stop"),
-        ],
-        [
-            {
-                **THOUGHT,
-                "block": {
-                    "reasoning_details": [
-                        {**DETAILS[0], "format": "v1"},
-                        {"type": "reasoning.encrypted", "data": "x"},
-                        {"type": "reasoning.encrypted", "data": "y"},
-                    ]
-                },
-            },
-            text("b"),
-        ],
-    ),
-    "a stream of calls; a new id begins a new call": (
-        [
-            chunk(
-                {
-                    "tool_calls": [
-                        {"index": 0, "id": "c1", "function": {"name": "f", "arguments": '{"a"'}}
-                    ]
-                }
-            ),
-            chunk({"tool_calls": [{"index": 0, "function": {"arguments": ": 1}"}}]}),
-            chunk(
-                {
-                    "tool_calls": [
-                        {"index": 0, "id": "c2", "function": {"name": "f", "arguments": "{}"}}
-                    ]
-                }
-            ),
-        ],
-        [READ_CALL, {"type": "tool_call", "call_id": "c2", "name": "f", "arguments_json": "{}"}],
-    ),
-}
-
-
-@pytest.mark.parametrize(("answer", "parts"), READ_AS.values(), ids=READ_AS.keys())
-def test_replies_are_read_as_parts(answer: Any, parts: list[Any]) -> None:
-    assert provider_for_reply(answer) is CHAT
-    assert CHAT.read_reply(answer).parts == parts_of(*parts)
-
-
-def test_a_reply_says_where_it_is_from_and_what_it_took() -> None:
-    usage = {
-        "prompt_tokens": 9,
-        "completion_tokens": 3,
-        "prompt_tokens_details": {"cached_tokens": 5},
-    }
-
-    read = CHAT.read_reply(completion({"content": "b"}, usage=usage))
-
-    assert (read.provider, read.model, read.response_id) == ("openai_chat", "m", "x")
-    assert read.stop_reason == "stop"
-    assert read.usage == Usage(input_tokens=9, output_tokens=3, cache_read_tokens=5)
-
-
-def test_a_reply_that_was_cut_off_names_the_call_that_it_ended_in() -> None:
-    cut_off = {**CALL, "function": {"name": "f", "arguments": '{"a'}}
-
-    read = CHAT.read_reply(completion({"tool_calls": [cut_off]}, finish="length"))
-
-    assert read.unfinished_calls == ("c1",)
-    assert read.parts[0]["arguments_json"] == '{"a'
-    assert len(read.warnings) == 2
-
-
 def test_tools_get_their_names_back() -> None:
     odd = request("openai_chat", tools=(ToolSpec(name="fs.read"),))
     sent = grown(odd, user("a")).write(odd)["tools"][0]["function"]["name"]
 
-    answer = completion({"tool_calls": [{**CALL, "function": {"name": sent, "arguments": "{}"}}]})
+    answer = completion({"tool_calls": [asked("c1", name=sent)]})
 
     assert CHAT.read_reply(answer, odd).parts[0]["name"] == "fs.read"
 
@@ -588,20 +407,6 @@ def grown(asked_for: Any, *turns: Any) -> Any:
     for turn in turns:
         wire.add(turn)
     return wire
-
-
-NO_REPLIES: dict[str, Any] = {
-    "no choices": {"object": "chat.completion", "choices": []},
-    "no message": {"object": "chat.completion", "choices": [{}]},
-    "nothing": [],
-    "no object": 5,
-}
-
-
-@pytest.mark.parametrize("given", NO_REPLIES.values(), ids=NO_REPLIES.keys())
-def test_what_is_no_reply_is_an_error(given: Any) -> None:
-    with pytest.raises(ReplyError):
-        CHAT.read_reply(given)
 
 
 def test_numbers_that_json_does_not_know_are_kept_as_words() -> None:

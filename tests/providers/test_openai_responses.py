@@ -5,19 +5,17 @@ from typing import Any
 
 import pytest
 
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
-from context_assembler.events import Usage
 from context_assembler.ports import ToolChange, ToolPlan, ToolSpec, change_part
-from context_assembler.providers import PROVIDERS, provider_for_reply
+from context_assembler.providers import PROVIDERS
 from tests.providers.builders import (
     PICTURE,
     PIXEL,
     READ,
     SCHEMA,
+    SEALED,
     call,
     note,
     opaque,
-    parts_of,
     render,
     render_with_entries,
     reply,
@@ -35,12 +33,6 @@ PICTURE_PIECE = {
     "type": "input_image",
     "detail": "auto",
     "image_url": f"data:image/png;base64,{PIXEL}",
-}
-SEALED: dict[str, Any] = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [],
-    "encrypted_content": "Z0FB",
 }
 THOUGHT = thought(SEALED, NAME)
 MADE_BY = {"provider": NAME, "model": "gpt-6.2-sol", "usage": {"reasoning_tokens": 9}}
@@ -98,14 +90,6 @@ def opaque_own(block: dict[str, Any], text: str = "") -> dict[str, Any]:
 TEXT = {"type": "text", "text": "b"}
 CALL = call("c1", path="x")
 RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
-    "each text, call and result is an item": (
-        [user("a"), reply("b", CALL, "c"), results(result("c1", "d")), user("e", PICTURE)],
-        [
-            *(said("user", "a"), said("assistant", "b"), said("assistant", "c")),
-            *(asked("c1", '{"path":"x"}'), answered("c1", "d")),
-            said("user", [piece("e"), PICTURE_PIECE]),
-        ],
-    ),
     "failures, silence, and pictures of tools": (
         [
             *(user("a"), reply(call("c1"), call("c2"), call("c3"))),
@@ -234,10 +218,6 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
             said("user", "b"),
         ],
     ),
-    "OpenAI's own compaction instead of the summary's text": (
-        [summary("We met.", opaque_own(COMPACTION)), user("a")],
-        [COMPACTION, said("user", "a")],
-    ),
     "one that is not sealed is its text": (
         [summary("We met.", opaque_own({"type": "compaction"})), user("a")],
         [said("user", "<summary>\nWe met.\n</summary>"), said("user", "a")],
@@ -245,13 +225,6 @@ RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
     "late instructions keep their role": (
         [user("a"), note("Be kind.", origin="developer")],
         [said("user", "a"), said("developer", "Be kind.")],
-    ),
-    "text without authority is fenced": (
-        [user("a"), note("x", PICTURE, origin="file")],
-        [
-            said("user", "a"),
-            said("user", [piece("<system-reminder>\nx\n</system-reminder>"), PICTURE_PIECE]),
-        ],
     ),
     "the user speaks first": (
         [reply("a"), user("b")],
@@ -504,26 +477,6 @@ def test_parameters(model: str, given: dict[str, Any], sent: dict[str, Any]) -> 
     assert {key: payload.get(key) for key in sent} == sent
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"stop_sequences": ["x"]},
-        {"top_k": 5},
-        {"max_tokens": 5},
-        {"model": "gpt-oss-120b", "provider_compaction": "now"},
-    ],
-    ids=str,
-)
-def test_what_the_api_cannot_express_is_an_error(given: dict[str, Any]) -> None:
-    with pytest.raises(UnsupportedRequestError):
-        render(NAME, user("a"), **given)
-
-
-def test_an_empty_conversation_is_an_error() -> None:
-    with pytest.raises(EmptySessionError):
-        render(NAME, user(" "))
-
-
 def test_tools_say_whether_they_are_strict_and_deferred_ones_are_searched_for() -> None:
     deferred = ToolSpec(name="later", input_schema=SCHEMA, is_deferred=True)
     untyped = ToolSpec(name="u", native_specs={NAME: {}})
@@ -574,124 +527,3 @@ def test_the_prefix_hash_restarts_at_a_compaction() -> None:
 def response(*output: dict[str, Any], **fields: Any) -> dict[str, Any]:
     made = {"object": "response", "id": "resp_1", "model": "m", "status": "completed"}
     return {**made, "output": list(output), **fields}
-
-
-def event(kind: str, **fields: Any) -> dict[str, Any]:
-    return {"type": f"response.{kind}", "output_index": 0, **fields}
-
-
-CALL_ITEM = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}"}
-READ_CALL = {"type": "tool_call", "call_id": "c1", "name": "f", "arguments_json": "{}"}
-MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
-OUTPUT_TEXT: dict[str, Any] = {
-    "type": "output_text",
-    "text": "b",
-    "annotations": [],
-    "parsed": {"x": 1},
-}
-HALF = {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress"}
-READ_AS: dict[str, tuple[Any, list[Any]]] = {
-    "text": (
-        response({**MESSAGE, "content": [OUTPUT_TEXT]}),
-        [TEXT | own(id="msg_1", status="completed")],
-    ),
-    "calls": (response(CALL_ITEM), [READ_CALL | own(id="fc_1")]),
-    "sealed reasoning": (response({**SEALED, "status": None}), [THOUGHT]),
-    "open reasoning": (
-        response({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}),
-        [
-            {"type": "thinking", "text": "hm", "provider": NAME}
-            | own(type="reasoning", summary=[{"type": "summary_text", "text": "hm"}])
-        ],
-    ),
-    "a server's item": (response(SEARCH), [opaque_own(SEARCH, '[web_search_call: {"query":"q"}]')]),
-    "a refusal": (
-        response({**MESSAGE, "content": [{"type": "refusal", "refusal": "No."}]}),
-        [opaque_own({**MESSAGE, "content": [{"type": "refusal", "refusal": "No."}]}, "No.")],
-    ),
-    "a call that the server ran": (
-        response(
-            {"type": "shell_call", "call_id": "c", "action": {}},
-            {"type": "shell_call_output", "call_id": "c", "output": "x"},
-        ),
-        [
-            opaque_own({"type": "shell_call", "call_id": "c", "action": {}}, "[shell_call]"),
-            opaque_own(
-                {"type": "shell_call_output", "call_id": "c", "output": "x"},
-                "[shell_call_output: x]",
-            ),
-        ],
-    ),
-    "a compaction's result": (
-        response(said("user", "a"), COMPACTION, object="response.compaction"),
-        [
-            opaque_own(
-                COMPACTION,
-                "[The conversation before this point was compacted by OpenAI; only it can read it.]",
-            )
-        ],
-    ),
-    "a stream's last event": (
-        {"type": "response.completed", "response": response(CALL_ITEM)},
-        [READ_CALL | own(id="fc_1")],
-    ),
-    "a stream that broke off": (
-        [
-            event("created", response=response()),
-            event("output_item.done", item=SEALED),
-            event("output_item.added", item=HALF, output_index=1),
-            event("output_text.delta", output_index=1, content_index=0, delta="b"),
-            event("output_item.added", item={"type": "reasoning", "id": "rs_2"}, output_index=2),
-            event("output_item.added", item={**CALL_ITEM, "arguments": ""}, output_index=3),
-            event("function_call_arguments.delta", output_index=3, delta="{}"),
-        ],
-        [
-            *(THOUGHT, TEXT | own(id="msg_1", status="incomplete")),
-            READ_CALL | own(id="fc_1", status="incomplete"),
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize(("answer", "parts"), READ_AS.values(), ids=READ_AS.keys())
-def test_replies_are_read_as_parts(answer: Any, parts: list[Any]) -> None:
-    assert provider_for_reply(answer) is RESPONSES
-    assert RESPONSES.read_reply(answer).parts == parts_of(*parts)
-
-
-def test_a_reply_says_where_it_is_from_and_what_it_lacks() -> None:
-    removed = [{"id": "rs_1", "action": "removed", "reason": "prefix_mismatch"}]
-    cut_off = {**CALL_ITEM, "status": "incomplete", "arguments": '{"a'}
-    fields = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-
-    read = RESPONSES.read_reply(response(cut_off, input_transformations=removed, **fields))
-
-    assert (read.model, read.response_id, read.stop_reason) == ("m", "resp_1", "max_output_tokens")
-    assert read.unfinished_calls == ("c1",)
-    assert len(read.warnings) == 3
-    assert "prefix_mismatch" in read.warnings[-1]
-
-
-def test_reported_tokens_are_read() -> None:
-    details = {"cached_tokens": 5, "cache_write_tokens": 2}
-    usage = {"input_tokens": 9, "output_tokens": 3, "input_tokens_details": details}
-
-    read = RESPONSES.read_reply(response(CALL_ITEM, usage=usage))
-
-    assert read.usage == Usage(
-        input_tokens=9, output_tokens=3, cache_read_tokens=5, cache_write_tokens=2
-    )
-
-
-NO_REPLIES = {
-    "no output": {"object": "response", "status": "completed"},
-    "not finished": response(status="in_progress"),
-    "failed": response(status="failed", error={"message": "overloaded"}),
-    "events of nothing": [event("output_text.delta", delta="b")],
-}
-
-
-@pytest.mark.parametrize("given", NO_REPLIES.values(), ids=NO_REPLIES.keys())
-def test_what_is_no_finished_reply_is_an_error(given: Any) -> None:
-    with pytest.raises(ReplyError):
-        RESPONSES.read_reply(given)
