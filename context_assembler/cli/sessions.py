@@ -41,7 +41,8 @@ stored_sessions: Final = typer.Typer(
 )
 app.add_typer(stored_sessions, name="sessions")
 _MOST_ISSUES: Final = 10
-_MOST_DAYS: Final = 36_500
+_UNITS: Final = {"h": 1, "d": 24, "w": 168}
+_MOST_HOURS: Final = 876_000  # a hundred years
 
 
 @asynccontextmanager
@@ -355,29 +356,24 @@ async def delete(session: list[str], *, sessions: Words = None) -> Answer:
 
 
 @cli.command(stored_sessions, "prune")
-async def prune(*, days: int = 90, dry_run: bool = False, sessions: Words = None) -> Answer:
-    """Delete the sessions that have had no new events for some days.
+async def prune(*, older_than: str, delete: bool = False, sessions: Words = None) -> Answer:
+    """List the sessions that have had no new events for some time; with --delete, delete them.
 
-    If its events have no time, a session counts from its creation.
+    If its newest event has no time, a session counts from its creation.
 
     Args:
-        days: Delete sessions without new events for so many days.
-        dry_run: Only list them.
+        older_than: Since when, such as 30d, 12h or 4w.
+        delete: Delete them, with all their events.
     """
-    if not 0 <= days <= _MOST_DAYS:
-        rule = f"must be from 0 to {_MOST_DAYS:,}"
-        raise errors.InvalidParameterError("--days", days, rule=rule, remedy="Pass --days 90.")
-    limit, old = datetime.now(tz=UTC) - timedelta(days=days), list[SessionHead]()
+    number, unit = older_than[:-1], _UNITS.get(older_than[-1:])
+    if unit is None or not (number.isdecimal() and int(number) * unit <= _MOST_HOURS):
+        rule, remedy = "must be a number of hours, days or weeks", "Pass --older-than 30d."
+        raise errors.InvalidParameterError("--older-than", older_than, rule=rule, remedy=remedy)
+    limit = datetime.now(tz=UTC) - timedelta(hours=int(number) * unit)
     async with opened_store(sessions) as store:
-        for head in await store.list_sessions():
-            newest = store.load(head.session.id, after_seq=head.last_seq - 1)
-            times = [head.session.created_at, *[one.created_at async for one in newest]]
-            if (known := [at for at in times if at]) and max(known) < limit:
-                old.append(head)
-        for head in () if dry_run else old:
-            await store.delete(head.session.id)
+        old = await store.prune(limit, deletes=delete)
     value = [_about(head) for head in old]
-    done = "would be deleted" if dry_run else "deleted"
+    done = "deleted" if delete else "would be deleted: pass --delete"
     return Answer(value, [cli.table_of(value, "id", "events"), f"{len(old)} {done}."])
 
 

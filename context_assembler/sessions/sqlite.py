@@ -110,6 +110,13 @@ _MOST_RECENT_BYTES: Final = 65_536  # of those that were appended at once
 # only since version 16. 16777215 leaves of a key the block, 4294967295 the sequence number.
 _HEADS: Final = "SELECT key, incarnation, version, last_seq, created_at, record, id FROM sessions "
 _HEAD: Final = f"{_HEADS} WHERE id = ?"
+_NEWEST: Final = (
+    "(SELECT created_at FROM events WHERE events.key = (sessions.key << 32) + sessions.last_seq)"
+)
+_OLD: Final = (
+    f"{_HEADS} WHERE coalesce(created_at, {_NEWEST}) < ?1 AND coalesce({_NEWEST}, created_at) < ?1 "
+    "ORDER BY key"
+)
 _LOOK_UP: Final = "SELECT key, CAST(last_seq AS BIGINT) FROM sessions WHERE id = ?"
 # In these the first parameter is the key of a session.
 _BLOCKS: Final = (
@@ -434,13 +441,25 @@ class SqlStore:
             UnknownSessionError: There is no such session.
         """
         with self._file.writing() as db:
-            key, _ = self._locked(db, session_id)
-            ends = (key << 32, (key + 1) << 32)
-            db.execute("DELETE FROM events WHERE key >= ? AND key < ?", ends)
-            db.execute("DELETE FROM blocks WHERE key >= ? AND key < ?", ends)
-            db.execute("DELETE FROM derived WHERE session = ?", (key,))
-            db.execute("DELETE FROM calls WHERE session = ?", (key,))
-            db.execute("DELETE FROM sessions WHERE key = ?", (key,))
+            _delete(db, self._locked(db, session_id)[0])
+
+    def prune_now(self, before: datetime, *, deletes: bool = False) -> list[SessionHead]:
+        """Return the sessions to which nothing was added since a moment; delete them if asked.
+
+        If the newest event has no time, the session counts from its creation; if nothing has, it
+        stays, and so does one that somebody appends to meanwhile.
+        """
+        with self._file.reading() as db:
+            rows = db.execute(_OLD, (_time_of(before),)).fetchall()
+        heads = [self._head_of(row[-1], row) for row in rows]
+        for head in [*heads] if deletes else ():
+            with self._file.writing() as db:
+                found = self._look_up(db, head.session.id)
+                if found is not None and found[1] == head.last_seq:
+                    _delete(db, found[0])
+                else:
+                    heads.remove(head)
+        return heads
 
     # ---- what applications call ----
 
@@ -493,6 +512,10 @@ class SqlStore:
             UnknownSessionError: There is no such session.
         """
         await self.away(self.delete_now, session_id)
+
+    async def prune(self, before: datetime, *, deletes: bool = False) -> list[SessionHead]:
+        """Return the sessions to which nothing was added since a moment; see `prune_now`."""
+        return await self.away(self.prune_now, before, deletes=deletes)
 
     async def close(self) -> None:
         """Close files and connections, after the writes that wait; what is in memory stays."""
@@ -643,6 +666,15 @@ def _find(db: Connection, session_id: str) -> tuple[int, int]:
 def _unknown(db: Connection, session_id: str) -> UnknownSessionError:
     newest = db.execute("SELECT id FROM sessions ORDER BY key DESC LIMIT 2000")
     return UnknownSessionError(session_id, known=[known for (known,) in newest])
+
+
+def _delete(db: Connection, key: int) -> None:
+    ends = (key << 32, (key + 1) << 32)
+    db.execute("DELETE FROM events WHERE key >= ? AND key < ?", ends)
+    db.execute("DELETE FROM blocks WHERE key >= ? AND key < ?", ends)
+    db.execute("DELETE FROM derived WHERE session = ?", (key,))
+    db.execute("DELETE FROM calls WHERE session = ?", (key,))
+    db.execute("DELETE FROM sessions WHERE key = ?", (key,))
 
 
 def _put(db: Connection, session: Session, *, replaces: bool) -> None:

@@ -183,9 +183,15 @@ async def test_sessions_are_shown_deleted_and_pruned(run: Run) -> None:
             await store.append(name, [user_event(f"I am {name}.", created_at=at)])
 
     shown = await to_thread(run, "sessions", "show", "old", *STORE)
-    dry = await to_thread(run, "sessions", "prune", "--dry-run", "--json", *STORE)
-    pruned = await to_thread(run, "sessions", "prune", "--days", "150", "--json", *STORE)
-    typos = [await to_thread(run, "sessions", "prune", f"--days={n}", *STORE) for n in (-1, 10**7)]
+    dry = await to_thread(run, "sessions", "prune", "--older-than=90d", "--json", *STORE)
+    told = await to_thread(run, "sessions", "prune", "--older-than", "150d", *STORE)
+    pruned = await to_thread(
+        run, "sessions", "prune", "--older-than", "150d", "--delete", "--json", *STORE
+    )
+    typos = [
+        await to_thread(run, "sessions", "prune", f"--older-than={given}", *STORE)
+        for given in ("-1d", "1000000w", "30", "d", "soon", "")
+    ]
     unknown = await to_thread(run, "sessions", "delete", "old", "nobody", *STORE)
     left = await to_thread(run, "sessions", "--json", *STORE)
     deleted = await to_thread(run, "sessions", "delete", "old", "old", *STORE)
@@ -193,7 +199,8 @@ async def test_sessions_are_shown_deleted_and_pruned(run: Run) -> None:
     assert "I am old." in shown.out
     assert {one["id"] for one in dry.json} == {"old", "older"}
     assert [one["id"] for one in pruned.json] == ["older"]
-    assert all((one.code, "--days must be from 0" in one.err) == (2, True) for one in typos)
+    assert "1 would be deleted: pass --delete." in told.out
+    assert all((one.code, "--older-than 30d" in one.err) == (2, True) for one in typos)
     assert unknown.code == 2
     assert {one["id"] for one in left.json} == {"old", "fresh"}  # all of them, or none
     assert deleted.out == "1 deleted.\n"
