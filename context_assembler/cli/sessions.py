@@ -1,5 +1,6 @@
-"""`import`, `export`, `sessions` and `count`: stores, and transcripts of other programs."""
+"""`import`, `export`, `sessions`, `migrate`, `count`: stores, and transcripts of other programs."""
 
+import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -14,8 +15,10 @@ from typing import Any, Final
 
 import typer
 from rich.console import RenderableType
+from rich.progress import track
 
 from context_assembler import ContextAssembler, errors, transcripts
+from context_assembler.cli import ERROR, FINE
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
 from context_assembler.events import (
@@ -32,13 +35,12 @@ from context_assembler.models import get_model_limits
 from context_assembler.options import LAYERS, AssemblerConfig
 from context_assembler.providers.wire import NO_RESULT
 from context_assembler.sessions import open_store
+from context_assembler.sessions.copying import copy_sessions
 from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript
 
 app: Final = typer.Typer(add_completion=False)
-stored_sessions: Final = typer.Typer(
-    help="List sessions of a store, show one, rewind, fork, delete."
-)
+stored_sessions: Final = typer.Typer(help="Sessions of a store: list, show, fork, delete.")
 app.add_typer(stored_sessions, name="sessions")
 _MOST_ISSUES: Final = 10
 _UNITS: Final = {"h": 1, "d": 24, "w": 168}
@@ -357,7 +359,7 @@ async def delete(session: list[str], *, sessions: Words = None) -> Answer:
 
 @cli.command(stored_sessions, "prune")
 async def prune(*, older_than: str, delete: bool = False, sessions: Words = None) -> Answer:
-    """List the sessions that have had no new events for some time; with --delete, delete them.
+    """List sessions without new events for some time; --delete deletes them.
 
     If its newest event has no time, a session counts from its creation.
 
@@ -375,6 +377,31 @@ async def prune(*, older_than: str, delete: bool = False, sessions: Words = None
     value = [_about(head) for head in old]
     done = "deleted" if delete else "would be deleted: pass --delete"
     return Answer(value, [cli.table_of(value, "id", "events"), f"{len(old)} {done}."])
+
+
+@cli.command(app, "migrate")
+async def migrate(source: str, target: str, *, dry_run: bool = False) -> Answer:
+    """Copy all sessions of a store into another one.
+
+    Run it again after it was interrupted, or after sessions went on: it copies what is lacking.
+    A session that is another one in the target is left as it is, and the exit code is 2.
+
+    Args:
+        source: The URL of the store to copy, such as sqlite:agent.db.
+        target: The URL of the other one, such as postgresql://agent@db.example.com/agents.
+        dry_run: Only list what would be copied.
+    """
+    async with opened_store(source) as one, opened_store(target, creates=True) as other:
+        heads = await one.list_sessions()
+        copying = copy_sessions(one, other, heads, is_dry=dry_run)
+        bar = track(copying, "Sessions", len(heads), console=cli.console(sys.stderr))
+        found = [copied._asdict() for copied in bar]
+    differing = [row for row in found if row["outcome"] == "differs"]
+    done = "would be copied" if dry_run else "copied"
+    events, count = sum(row["events"] for row in found), sum(row["events"] > 0 for row in found)
+    shown: list[Any] = [cli.table_of(differing, "id", "outcome")] if differing else []
+    shown.append(f"{events:,} events of {count:,} sessions {done}, {len(differing)} differ.")
+    return Answer(found, shown, ERROR if differing else FINE)
 
 
 @cli.command(app, "count")

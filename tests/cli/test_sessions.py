@@ -204,3 +204,22 @@ async def test_sessions_are_shown_deleted_and_pruned(run: Run) -> None:
     assert unknown.code == 2
     assert {one["id"] for one in left.json} == {"old", "fresh"}  # all of them, or none
     assert deleted.out == "1 deleted.\n"
+
+
+def test_a_store_is_copied_into_another_one(run: Run) -> None:
+    run("import", written(CHAT), *STORE)
+    copies = "migrate", STORE[1], "sqlite:new.db"
+
+    looked = run(*copies, "--dry-run")
+    assert "2 events of 1 sessions would be copied, 0 differ." in looked.out
+    assert not Path("new.db").exists()
+    done = run(*copies, "--json")
+    assert done.json == [{"id": "chat", "outcome": "copied", "events": 2}]
+    assert json.loads(run("export", "chat", "--sessions", "sqlite:new.db").out) == CHAT
+
+    run("sessions", "delete", "chat", *STORE)
+    run("import", written(MORE), *STORE)
+    refused = run(*copies)
+    assert (refused.code, "chat" in refused.out) == (2, True)
+    assert "0 events of 0 sessions copied, 1 differ." in refused.out
+    assert json.loads(run("export", "chat", "--sessions", "sqlite:new.db").out) == CHAT
