@@ -314,7 +314,7 @@ async def show(session: str, *, last: int = 10, sessions: Words = None) -> Answe
 
 @cli.command(stored_sessions, "rewind")
 async def rewind(session: str, to: str, *, sessions: Words = None) -> Answer:
-    """Take a session back to an earlier event; what followed stays in the store, and is not sent.
+    """Take a session back to an earlier event; what followed is kept.
 
     Args:
         session: The session's id.
@@ -359,7 +359,7 @@ async def delete(session: list[str], *, sessions: Words = None) -> Answer:
 
 @cli.command(stored_sessions, "prune")
 async def prune(*, older_than: str, delete: bool = False, sessions: Words = None) -> Answer:
-    """List sessions without new events for some time; --delete deletes them.
+    """List sessions without new events for some time, or delete them.
 
     If its newest event has no time, a session counts from its creation.
 
