@@ -19,7 +19,7 @@ FRAMEWORKS ?= $(basename $(notdir $(wildcard tests/integrations/requirements/*.t
 FRAMEWORK_VENVS := .venv-integrations
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test integrations release check house docs bench clean
+.PHONY: help setup browser demo test integrations release check house docs bench clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -37,7 +37,13 @@ $(INSTALLED): pyproject.toml
 demo: setup ## Assemble a long sample session and show what was kept, cut, and why
 	@$(BIN)/context-assembler demo
 
-test: setup ## Run all tests
+browser: ## Install the Chromium of Debian for the tests of the pages, if it is missing and we are root
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes \
+		--no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1; } || \
+		echo "There is no Chromium: the tests of the pages in a browser are skipped."
+
+test: setup browser ## Run all tests
 	$(BIN)/pytest $(PYTEST_OPTIONS)
 
 integrations: $(FRAMEWORKS:%=$(FRAMEWORK_VENVS)/%/.installed) ## Run the agent loops of the frameworks, each in an environment of its own
@@ -56,7 +62,7 @@ release: setup ## Install wheel and sdist in empty environments, for every Pytho
 house: setup ## Print the package's size by folder next to its budget
 	-@$(BIN)/python scripts/house.py --stage $(STAGE)
 
-check: setup ## Run every check that a change must pass
+check: setup browser ## Run every check that a change must pass
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports

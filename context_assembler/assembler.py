@@ -56,6 +56,12 @@ _CUT_OPTIONS: Final = (
     "cache_stable",
     "on_overflow",
 )
+# What the row of a call keeps of the options that it was given, so that it can be made again.
+_ASKED: Final = (
+    *_CUT_OPTIONS,
+    *("max_tokens", "max_context_tokens", "reserve_tokens", "truncation_strategy", "cache"),
+    *("temperature", "top_p", "top_k", "thinking_level", "thinking_budget"),
+)
 
 
 class _Known:
@@ -127,6 +133,9 @@ class _Draft:
         # What the caller chose for the system prompt: another choice is another prompt.
         chosen = (options.skip_skills, options.skill_filter, options.active_skills)
         self.choice = repr((self.agent_id, *chosen))
+        asked = {name: given[name] for name in _ASKED if given.get(name) is not None}
+        asked = {name: one for name, one in asked.items() if not callable(one)}
+        self.asked = {"asked": asked} if asked else {}
         self.functions = facade.functions_of(options)
         self.texts: prompt.AskedTexts | None = None
         self.waits = bool(options.exact or options.additional_tools or options.query)
@@ -187,7 +196,7 @@ class _Draft:
             inputs._replace(
                 head=head,
                 factor=factor,
-                details={**inputs.details, **whose},
+                details={**inputs.details, **whose, **self.asked},
                 notes=(*recalled, *inputs.notes),
                 entries=(*inputs.entries, *note.entries),
                 warnings=(*said, *inputs.warnings, *note.warnings),

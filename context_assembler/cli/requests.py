@@ -1,5 +1,6 @@
 """`assemble`, `explain`, `check`, `compact`, `fit` and `lint-payload`: requests, and what their providers would say."""
 
+from asyncio import to_thread
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -134,14 +135,25 @@ async def assemble(given: Given, session: str) -> cli.Answer:
 
 
 @cli.command(app, "explain", _SHARED)
-async def explain(given: Given, session: str, *, every: bool = False) -> cli.Answer:
+async def explain(
+    given: Given, session: str, *, every: bool = False, html: Path | None = None
+) -> cli.Answer:
     """Show what fills the window, what was cut, and why.
 
     A dry run: what 'assemble' would send, piece by piece, with the layer of each setting.
 
     Args:
         every: One line for every piece.
+        html: Write the session's page of the inspector to this file instead; it needs nothing else.
     """
+    if html is not None:
+        from context_assembler.server.inspector import session_file
+
+        async with opened_assembler(given) as assembler:
+            text = await session_file(assembler, session, **_options_of(given))
+        content = text.encode("utf-8", "replace")
+        await to_thread(html.write_bytes, content)
+        return cli.Answer({"written": str(html), "bytes": len(content)})
     context = await _assembled(given, session)
     if not context.tools and any(e.rule == "rewrite.tools" for e in context.report.entries):
         cli.print_note("The last call had tools: pass --tools to see the next one with them.")

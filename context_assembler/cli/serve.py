@@ -64,6 +64,7 @@ def serve(
             stores["gateway"] = dict(_pair(one) for one in provider or ())
         if demo:
             stores |= asyncio.run(_fill(Path(folder)))
+            stores["bootstrap"] = bootstrap or bundled_path("bootstrap")
             state = state or folder
             if gateway and not provider:
                 from context_assembler.testing import serve_providers
@@ -72,6 +73,8 @@ def serve(
                 stores["gateway"] = dict.fromkeys(("anthropic", "openai", "gemini"), here.url)
         where = str(socket) if socket else f"http://{host}:{port}"
         project = f"?project_path={os.getcwd()}" if demo else ""
+        if not socket:
+            cli.print_note(f"{where}/", "Inspector", "green")
         cli.print_note(f"{where}/api/context{project}, {where}/docs", "Serving", "green")
         if gateway:
             cli.print_note(

@@ -5,7 +5,6 @@
 `create_app` returns the FastAPI application; `run` serves it. Needs the extra `serve`.
 """
 
-from context_assembler.server.app import Worker, create_app
-from context_assembler.server.running import run
+from context_assembler.lazy import lazy_names
 
-__all__ = ["Worker", "create_app", "run"]
+__all__, __getattr__ = lazy_names(__name__, __file__)

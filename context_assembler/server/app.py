@@ -3,25 +3,30 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from cachetools import LRUCache
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 from starlette.routing import Route
 
 from context_assembler import __version__, errors
 from context_assembler.assembler import ContextAssembler
 from context_assembler.context import AssembledContext
-from context_assembler.events import Json, is_list, is_object, to_json
+from context_assembler.events import Json, to_json
 from context_assembler.memory import MemoryFilters, MemoryStore, open_memory
-from context_assembler.memory.records import encode_memory, masked
+from context_assembler.memory.records import encode_memory
 from context_assembler.options import AssemblerConfig
 from context_assembler.providers import PROVIDERS
+from context_assembler.server.browse import add_pages
 from context_assembler.server.gateway import Gateway
 from context_assembler.server.guard import Guard
+from context_assembler.server.inspector import HEADERS, page
+from context_assembler.server.steps import SessionSteps, without_secrets
 from context_assembler.session_start import SessionStart, StartContext, keep_rendered
 from context_assembler.session_start.inject import log_injection
 
@@ -75,6 +80,7 @@ class Worker:
             self._assembler = ContextAssembler(
                 sessions, bootstrap=bootstrap, memory=self._memory, config=self.config
             )
+        self._steps: LRUCache[Any, SessionSteps] = LRUCache(8)
         self._keeping = set[asyncio.Future[None]]()
         self._building: dict[tuple[str, str | None], asyncio.Future[StartContext]] = {}
 
@@ -91,6 +97,20 @@ class Worker:
         if self._assembler is None:
             raise HTTPException(409, "The worker has no session store: start it with --sessions.")
         return self._assembler
+
+    @cached_property
+    def recaller(self) -> ContextAssembler:
+        """What recalls from the memory store as the settings say."""
+        made = ContextAssembler("memory:", memory=self.memory, config=self.config)
+        return self._assembler or made
+
+    def steps(self, session_id: str) -> SessionSteps:
+        """Return the steps of a session; those that were asked for last are kept."""
+        head = self.assembler.store.look(session_id)
+        key = session_id, head and head.version
+        if key not in self._steps:
+            self._steps[key] = SessionSteps(self.assembler, session_id)
+        return self._steps[key]
 
     async def close(self) -> None:
         """Close the stores."""
@@ -162,6 +182,7 @@ def create_app(worker: Worker, *, token: str | None = None) -> Any:
     _add_errors(app)
     _add_memory(app, worker)
     _add_sessions(app, worker)
+    add_pages(app, worker)
     if worker.gateway is not None:
         for place in ("/v1/{rest:path}", "/v1beta/{rest:path}"):
             app.router.routes.append(Route(place, endpoint=worker.gateway))
@@ -170,19 +191,24 @@ def create_app(worker: Worker, *, token: str | None = None) -> Any:
 
 
 def _add_errors(app: FastAPI) -> None:
+    def told(request: Request, reason: str, status: int) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return HTMLResponse(page("problem", reason=reason), status, HEADERS)
+        return JSONResponse({"error": reason}, status)
+
     @app.exception_handler(errors.AssemblyError)
-    async def refuse(_: Request, error: errors.AssemblyError) -> JSONResponse:
+    async def refuse(request: Request, error: errors.AssemblyError) -> Response:
         status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 422)
-        return JSONResponse({"error": str(error)}, status)
+        return told(request, str(error), status)
 
     @app.exception_handler(HTTPException)
-    async def answer(_: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": error.detail}, error.status_code)
+    async def answer(request: Request, error: HTTPException) -> Response:
+        return told(request, error.detail, error.status_code)
 
     @app.exception_handler(RequestValidationError)
-    async def explain(_: Request, error: RequestValidationError) -> JSONResponse:
-        told = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        return JSONResponse({"error": "; ".join(told)}, 422)
+    async def explain(request: Request, error: RequestValidationError) -> Response:
+        broken = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        return told(request, "; ".join(broken), 422)
 
 
 def _add_memory(app: FastAPI, worker: Worker) -> None:
@@ -218,16 +244,7 @@ def _add_memory(app: FastAPI, worker: Worker) -> None:
         filters = MemoryFilters(namespaces=namespaces, **types)
         hits = await worker.memory.search(query, limit=limit, filters=filters)
         records = (encode_memory(hit.record) for hit in hits)
-        return [_without_secrets({**record, "vector": None}) for record in records]
-
-
-def _without_secrets(value: Json) -> Json:
-    """Return a copy of which no text holds a secret of a known form."""
-    if is_object(value):
-        return {key: _without_secrets(one) for key, one in value.items()}
-    if is_list(value):
-        return [_without_secrets(one) for one in value]
-    return masked(value) if isinstance(value, str) else value
+        return [without_secrets({**record, "vector": None}) for record in records]
 
 
 def _add_sessions(app: FastAPI, worker: Worker) -> None:
@@ -267,7 +284,7 @@ def _add_sessions(app: FastAPI, worker: Worker) -> None:
         """Return a session's events, oldest first, without secrets."""
         found: list[Json] = []
         async for event in worker.assembler.sessions.load(session_id, after_seq=after_seq):
-            found.append(_without_secrets(to_json(event)))
+            found.append(without_secrets(to_json(event)))
             if len(found) == limit:
                 break
         return found

@@ -3,7 +3,9 @@
 import asyncio
 import hmac
 import json
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -16,6 +18,7 @@ SECONDS: Final = 30.0
 GATEWAY_TOKEN: Final = "x-context-assembler-token"
 _OPEN: Final = ("/health",)
 _GATEWAY: Final = ("/v1/", "/v1beta/")
+_ASKS: Final = b'Basic realm="The token of the worker, as the password", charset="UTF-8"'
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -27,7 +30,7 @@ class Guard:
     is not ours. https://fetch.spec.whatwg.org/#origin-header (read 2026-11-30)
 
     Args:
-        token: What `Authorization: Bearer …` must hold; `None`: everybody on this machine may ask,
+        token: What `Authorization: Bearer …`, or the password of `Basic`, must hold; `None`: everybody on this machine may ask,
             by a name of the loopback.
     """
 
@@ -84,15 +87,24 @@ class Guard:
         ):
             return 403, "Pages of a browser may not ask the worker."
         if self._token is not None and path not in _OPEN:
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            told = "'Authorization: Bearer …'"
+            given, told = _token_of(headers), "'Authorization: Bearer …'"
             if path.startswith(_GATEWAY):  # that header holds the provider's key
-                scheme, given = "bearer", headers.get(GATEWAY_TOKEN, "")
+                given = headers.get(GATEWAY_TOKEN, "").strip().encode()
                 told = f"the header {GATEWAY_TOKEN!r}"
-            is_it = hmac.compare_digest(given.strip().encode(), self._token.encode())
-            if scheme.lower() != "bearer" or not is_it:
+            if not hmac.compare_digest(given, self._token.encode()):
                 return 401, f"Pass the worker's token as {told}."
         return None
+
+
+def _token_of(headers: dict[str, str]) -> bytes:
+    """Return the token of a request; a browser asks for it as a password, and sends it as Basic."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return given.strip().encode()
+    with suppress(ValueError):
+        if scheme.lower() == "basic":
+            return b64decode(given, validate=True).partition(b":")[2]
+    return b""
 
 
 async def read_body(receive: Receive, most_bytes: int) -> bytes | None:
@@ -112,6 +124,6 @@ async def _answer(send: Send, status: int, reason: str) -> None:
     body = json.dumps({"error": reason}).encode()
     head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
-        head.append((b"www-authenticate", b"Bearer"))
+        head += [(b"www-authenticate", b"Bearer"), (b"www-authenticate", _ASKS)]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,177 @@
+"""The inspector's routes: its pages for browsers, and the parts that they ask for."""
+
+from asyncio import to_thread
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from fastapi import FastAPI, Query, Response
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+
+from context_assembler.errors import AssemblyError, UnknownMemoryError
+from context_assembler.events import Json, SessionHead, to_json
+from context_assembler.history.secrets import mask_kinds
+from context_assembler.memory import MemoryFilters
+from context_assembler.prompt import lint_files
+from context_assembler.server import inspector
+from context_assembler.server.steps import FALLBACK_MODEL, label_of, without_secrets
+from context_assembler.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from context_assembler.server.app import Worker
+
+_MOST_SESSIONS: Final = 500
+_MOST_CANDIDATES: Final = 200
+_LOOKED_AT: Final = 4  # events of a session, for the first message of its user
+_Step = Annotated[int | None, Query(ge=1, le=2**53)]
+_Tokens = Annotated[int | None, Query(ge=1, le=2**53)]
+
+
+def add_pages(app: FastAPI, worker: "Worker") -> None:
+    """Add the pages to the application."""
+    get = partial(app.get, include_in_schema=False)
+
+    def shown(html: str) -> HTMLResponse:
+        return HTMLResponse(html, headers=inspector.HEADERS)
+
+    @get("/inspector.{kind}")
+    async def asset(kind: str) -> Response:
+        path = inspector.FOLDER / f"inspector.{'css' if kind == 'css' else 'js'}"
+        return FileResponse(path, headers=inspector.HEADERS)
+
+    @get("/")
+    async def sessions(q: str = "") -> Response:
+        heads = await worker.assembler.sessions.list_sessions()
+        return shown(await to_thread(_sessions, worker.assembler.store, heads, q))
+
+    @get("/session")
+    async def session(id: str, at: _Step = None) -> Response:
+        steps = worker.steps(id)
+
+        def render() -> str:
+            step = steps.step(at)
+            shown = inspector.step_page(steps, step, steps.make(step))
+            return inspector.session_page(worker.assembler, steps, shown)
+
+        return shown(await to_thread(render))
+
+    @get("/session/step")
+    async def step(
+        id: str,
+        at: _Step = None,
+        model: str | None = None,
+        max_context_tokens: _Tokens = None,
+        truncation_strategy: str | None = None,
+    ) -> Response:
+        options = {"model": model, "max_context_tokens": max_context_tokens}
+        options["truncation_strategy"] = truncation_strategy
+
+        steps = worker.steps(id)
+
+        def render() -> dict[str, Json]:
+            step = steps.step(at)
+            return inspector.step_page(steps, step, steps.make(step, **options))
+
+        return JSONResponse(await to_thread(render), headers=inspector.HEADERS)
+
+    @get("/session/payload")
+    async def payload(id: str, provider: str, at: _Step = None) -> Response:
+        steps = worker.steps(id)
+
+        def render() -> str:
+            made = inspector.payload_of(steps.make(steps.step(at)), provider)
+            return inspector.json_text(without_secrets(made))
+
+        text = await to_thread(render)
+        return Response(text, media_type="application/json", headers=inspector.HEADERS)
+
+    @get("/session/costs")
+    async def costs(id: str) -> Response:
+        return shown(inspector.costs_part(await worker.steps(id).simulate()))
+
+    @get("/memory")
+    async def memory(q: str = "", namespace: str = "") -> Response:
+        found, problem = None, ""
+        try:
+            found = await _recalled(worker, q, namespace) if q else None
+        except AssemblyError as error:
+            problem = str(error)
+        given = {"query": q, "namespace": namespace, "problem": problem, "found": found}
+        return shown(inspector.page("memory", **given))
+
+    @get("/instructions")
+    async def instructions(agent: str = "") -> Response:
+        return shown(await to_thread(_instructions, worker, agent))
+
+
+def _sessions(store: Any, heads: Sequence[SessionHead], query: str) -> str:
+    rows: list[dict[str, Any]] = []
+    for head in reversed(heads):
+        session = head.session
+        begun = store.events(session.id, limit=_LOOKED_AT)
+        said = [label_of(to_json(event)) for event in begun if event.type == "user"]
+        row: dict[str, Any] = {
+            "id": session.id,
+            "agent": session.agent_id or "",
+            "label": (said or [""])[0],
+        }
+        if query.lower() not in f"{row} {session.metadata}".lower():
+            continue
+        created = session.created_at or next((e.created_at for e in begun if e.created_at), None)
+        row |= {"events": head.last_seq, "created": f"{created:%Y-%m-%d %H:%M}" if created else ""}
+        rows.append(row)
+        if len(rows) == _MOST_SESSIONS:
+            break
+    return inspector.page("sessions", rows=rows, total=len(heads), query=query)
+
+
+async def _recalled(worker: "Worker", query: str, namespace: str) -> dict[str, Any]:
+    """Return the candidates of a recall, each with its text, scores and outcome, best first."""
+    filters = MemoryFilters(namespaces=(namespace,)) if namespace else None
+    context = await worker.recaller.recall(query, filters=filters)
+    texts = {one.record.id: one.record.text for one in context.items}
+    rows: list[dict[str, Json]] = []
+    for one in context.explanations[:_MOST_CANDIDATES]:
+        text = texts.get(one.memory_id)
+        if text is None:
+            with suppress(UnknownMemoryError):  # it is in another source, or was just forgotten
+                text = (await worker.memory.get(one.memory_id)).text
+        rows.append(
+            without_secrets({**one._asdict(), "text": text or "", "scores": dict(one.scores)})
+        )
+    return {
+        "rows": rows,
+        "shown": len(context.items),
+        "tokens": context.token_count,
+        "notes": without_secrets(dict(context.source_notes)),
+        "most": max((one.score for one in context.explanations), default=1) or 1,
+    }
+
+
+def _instructions(worker: "Worker", agent: str) -> str:
+    model = worker.config.defaults.model or FALLBACK_MODEL
+    loader = worker.assembler.loader
+    if loader is None:
+        told = "The worker reads no instruction files: start it with --bootstrap FOLDER."
+        return inspector.page("instructions", lint=None, problem=told)
+    variables = {
+        "agent": agent,
+        "session": "lint",
+        "model": model,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+    }
+    try:
+        lint = lint_files(
+            loader,
+            agent or None,
+            count_text=TokenCounter(model).count_text,
+            variables={**variables, "skills": [], "tools": []},
+            required=worker.config.bootstrap.required,
+            mask=mask_kinds,
+        ).to_json()
+    except AssemblyError as error:
+        return inspector.page("instructions", lint=None, problem=str(error))
+    given = {"lint": without_secrets(lint), "agent": agent, "model": model, "problem": ""}
+    return inspector.page("instructions", **given)

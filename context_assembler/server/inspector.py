@@ -1,0 +1,342 @@
+"""The inspector's pages: sessions and their windows, memory, instructions; and one page in one file."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from context_assembler.assembler import ContextAssembler
+from context_assembler.context import Ledger
+from context_assembler.errors import AssemblyError
+from context_assembler.events import Json, is_list
+from context_assembler.forecast import SimulatedRun, Simulation
+from context_assembler.history.secrets import mask
+from context_assembler.options import CALL_OPTIONS
+from context_assembler.providers import PROVIDERS
+from context_assembler.server.steps import (
+    KINDS,
+    POLICIES,
+    Made,
+    SessionSteps,
+    Step,
+    without_secrets,
+)
+
+FOLDER: Final = Path(__file__).parent / "pages"
+OPTIONS: Final = ("model", "max_context_tokens", "truncation_strategy")  # of what can be tried
+_MOST_COLUMNS: Final = 120
+_MOST_ROWS_IN_A_FILE: Final = 50_000
+_KINDS: Final = ("system", "tools", "overhead", "history", "notes")
+_RESULT: Final = KINDS.index("tool result")
+_POLICY: Final = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'self'"
+HEADERS: Final = {
+    "Content-Security-Policy": f"{_POLICY}; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+_NAMES: Final = {
+    "system": "System prompt",
+    "tools": "Tools",
+    "overhead": "Overhead of the request",
+    "history": "History",
+    "notes": "Notes",
+    "free": "Free",
+    "beyond": "Beyond the budget",
+    "reserve": "Reserve for the reply",
+}
+_REASONS: Final = {
+    "token_limit": "the session has more tokens than the threshold",
+    "price_step": "from here on the model’s price is higher",
+    "message_count": "it has too many messages",
+    "tool_count": "it has too many tool calls",
+}
+
+
+def _number(number: int) -> str:
+    return f"{number:,}"
+
+
+def _usd(price: float | None) -> str:
+    return "unknown" if price is None else f"${price:,.4f}"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole if whole else 0:.1%}"
+
+
+def _at(part: float, whole: float) -> str:
+    return f"{100 * part / max(1, whole):.3f}%"
+
+
+def _safe_text(text: object) -> str:
+    return mask(str(text))[0]
+
+
+@cache
+def _templates() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    known: Any = made  # its own filters have types that ours do not
+    known.globals.update(names=_NAMES, reasons=_REASONS)
+    known.filters.update(n=_number, usd=_usd, share=_share, at=_at, safe_text=_safe_text)
+    return made
+
+
+def page(name: str, **given: Any) -> str:
+    """Return a page, or a part of one, as HTML; whatever is given is escaped."""
+    return _templates().get_template(f"{name}.html").render(file=None, **given)
+
+
+# ---- one step ----
+
+
+def step_page(steps: SessionSteps, step: Step, made: Made | AssemblyError) -> dict[str, Json]:
+    """Return what the page shows of a step, or why it cannot be made."""
+    if isinstance(made, Made):
+        return _made_page(steps, made)
+    problem = mask(str(made))[0]
+    html = page("unmade", number=step.number, problem=problem)
+    shown: dict[str, Json] = {"html": html, "number": step.number, "problem": problem}
+    return {**shown, "rows": [], "whys": [], "provider": ""}
+
+
+def _made_page(steps: SessionSteps, made: Made) -> dict[str, Json]:
+    """Return a step's window as HTML, and the rows of its report.
+
+    A row is `[kind, event or name, decision, tokens before, tokens after, why]`; `why` is an index
+    into `whys`.
+    """
+    context, step = made.context, made.step
+    report, ledger = context.report, context.metadata.ledger
+    whys: dict[tuple[str, str], int] = {}
+    rows: list[list[Json]] = []
+    for one in report.entries:
+        name = steps.ids.get(one.id, one.id) if one.kind == "message" else mask(one.id)[0]
+        why = whys.setdefault((one.rule, one.reason), len(whys))
+        sizes = one.tokens_before, one.tokens_after
+        rows.append([one.kind, name, one.decision, *sizes, why])
+    columns = _exchanges(rows, steps.kinds)
+    check, forecast = context.check_compaction(), report.forecast
+    assert forecast is not None
+    sent, row = context.sent().row, step.row
+    html = page(
+        "step",
+        made=made,
+        count=len(steps.all),
+        ledger=ledger,
+        kinds=[(kind, ledger.tokens_of(kind)) for kind in _KINDS],
+        window=_window(ledger),
+        sent=_sent(ledger, columns),
+        columns=columns,
+        tallest=max((one["before"] for one in columns), default=1),
+        check=check,
+        forecast=forecast,
+        usage=row.usage if row is not None else None,
+        truncation=context.metadata.truncation,
+        warnings=[mask(one)[0] for one in report.warnings],
+        settings=[one for one in report.parameters if one.name in CALL_OPTIONS],
+    )
+    return {
+        "html": html,
+        "number": step.number,
+        "rows": rows,
+        "whys": [[rule, mask(reason)[0]] for rule, reason in whys],
+        "head": [sent.provider, sent.model, sent.system_hash, sent.tools_hash],
+        "fixed": ledger.fixed_tokens,
+        "used": ledger.used_tokens,
+        "budget": ledger.budget_tokens,
+        "usd": forecast.price.usd,
+        "provider": context.provider,
+    }
+
+
+def _window(ledger: Ledger) -> list[tuple[str, int, int]]:
+    """Return the parts of the whole window as `(kind, start, tokens)`."""
+    sizes = {kind: ledger.tokens_of(kind) for kind in _KINDS}
+    sizes["free"] = max(0, ledger.free_tokens)
+    used = sum(sizes.values())
+    reserve = min(ledger.reserve_tokens, max(0, ledger.window_tokens - used))
+    sizes["beyond"] = max(0, ledger.window_tokens - used - reserve)
+    sizes["reserve"] = reserve
+    starts = accumulate(sizes.values(), initial=0)
+    return [
+        (kind, at, size) for (kind, size), at in zip(sizes.items(), starts, strict=False) if size
+    ]
+
+
+def _sent(ledger: Ledger, columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, int, int]]:
+    """Return the parts of what is sent as `(kind, name, start, tokens)`, in the order sent."""
+    rows: list[tuple[str, str, int]]
+    rows = [(row.kind, row.name, row.tokens) for row in ledger.rows if row.kind in _KINDS[:3]]
+    rows.sort(key=lambda row: _KINDS.index(row[0]))
+    rows += [("history", one["name"], one["after"]) for one in columns]
+    rows.append(("notes", "notes", ledger.tokens_of("notes")))
+    starts = accumulate((tokens for _, _, tokens in rows), initial=0)
+    return [(*row[:2], at, row[2]) for row, at in zip(rows, starts, strict=False) if row[2]]
+
+
+def _exchanges(rows: Iterable[Sequence[Json]], kinds: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the history in columns: one for each exchange, or for several if there are too many."""
+    made: list[dict[str, Any]] = []
+    for kind, seq, decision, before, after, _ in rows:
+        if kind != "message" or not isinstance(seq, int):
+            continue
+        own = kinds[seq - 1]
+        if not made or own != _RESULT:
+            made.append({"first": seq, "turn": own == 0, "before": 0, "after": 0, "short": False})
+        made[-1]["last"] = seq
+        made[-1]["before"] += before
+        made[-1]["after"] += after
+        made[-1]["short"] |= decision == "shortened"
+    several = -(-len(made) // _MOST_COLUMNS) or 1
+    columns = [_merged(made[at : at + several]) for at in range(0, len(made), several)]
+    for one in columns:
+        first, last = one["first"], one["last"]
+        one["name"] = f"event {first:,}" if first == last else f"events {first:,}–{last:,}"
+    return columns
+
+
+def _merged(run: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    merged = {**run[0], "last": run[-1]["last"]}
+    merged |= {key: sum(one[key] for one in run) for key in ("before", "after")}
+    return merged | {key: any(one[key] for one in run) for key in ("turn", "short")}
+
+
+# ---- costs ----
+
+
+def costs_part(simulation: Simulation) -> str:
+    """Return what the steps would have cost under each policy, as a chart and a table."""
+    runs = {"everything, never cut": simulation.everything}
+    runs |= dict(zip(POLICIES, simulation.runs, strict=True))
+    is_priced = all(run.usd is not None for run in simulation.runs)
+    sums = {name: _sums(run, is_priced=is_priced) for name, run in runs.items()}
+    most = max((one[-1] for one in sums.values()), default=0) or 1
+    return page(
+        "costs",
+        model=simulation.model,
+        runs=runs,
+        is_priced=is_priced,
+        most=most,
+        count=len(simulation.everything.steps),
+        lines={name: _points(one, most) for name, one in sums.items()},
+    )
+
+
+def _sums(run: SimulatedRun, *, is_priced: bool) -> list[float]:
+    """Return the sum up to each step: US dollars, or tokens where a price is not known."""
+    prices = (step.forecast.price.usd if step.forecast else 0 for step in run.steps)
+    each = (price or 0 for price in prices) if is_priced else (step.tokens for step in run.steps)
+    return [*accumulate(each, initial=0.0)]
+
+
+def _points(sums: Sequence[float], most: float) -> str:
+    stride = -(-len(sums) // _MOST_COLUMNS) or 1
+    kept = {*range(0, len(sums), stride), len(sums) - 1}
+    width = max(1, len(sums) - 1)
+    return " ".join(
+        f"{1000 * at / width:.1f},{300 - 300 * sums[at] / most:.1f}" for at in sorted(kept)
+    )
+
+
+# ---- one page in one file ----
+
+
+def session_page(
+    assembler: ContextAssembler, steps: SessionSteps, shown: Mapping[str, Json], **given: Any
+) -> str:
+    """Return the page of a session, with one step shown."""
+    head = steps.head
+    return (
+        _templates()
+        .get_template("session.html")
+        .render(
+            {"file": None, "costs": "", **given},
+            head=head,
+            title=mask(head.session.id)[0],
+            agent=mask(head.session.agent_id or "")[0],
+            step=shown,
+            count=len(steps.all),
+            labels=steps.labels,
+            providers=list(PROVIDERS),
+            strategies=("smart", "simple", "sliding"),
+            models=sorted(assembler.registry.ids()),
+        )
+    )
+
+
+async def session_file(assembler: ContextAssembler, session_id: str, **options: Any) -> str:
+    """Return the page of a session that needs nothing else: neither a server nor a network.
+
+    It holds every step of a short session; of a long one as many, evenly spread, as a browser
+    opens with ease. The payloads of all providers are in it.
+    """
+    steps = SessionSteps(assembler, session_id)
+    count = len(steps.all)
+    most = max(8, _MOST_ROWS_IN_A_FILE // max(1, steps.head.last_seq))
+    stride = -(-count // most)
+    pool: dict[str, int] = {}
+    held, payloads = list[dict[str, Json]](), dict[int, dict[str, Json]]()
+    for step in steps.all:
+        if (count - step.number) % stride:
+            continue
+        made = steps.make(step, **options)
+        held.append(step_page(steps, step, made))
+        payloads[step.number] = {name: _pooled(payload_of(made, name), pool) for name in PROVIDERS}
+    costs = costs_part(await steps.simulate(**options))
+    styles, script = ((FOLDER / f"inspector.{end}").read_text() for end in ("css", "js"))
+    hashes = (b64encode(sha256(text.encode()).digest()).decode() for text in (script, styles))
+    policy = "{}; script-src 'sha256-{}'; style-src 'sha256-{}'".format(_POLICY, *hashes)
+    file = {
+        "policy": policy,
+        "styles": styles,
+        "script": script,
+        "steps": held,
+        "payloads": payloads,
+        "pool": [without_secrets(json.loads(text)) for text in pool],
+    }
+    return session_page(assembler, steps, held[-1], file=file, costs=costs)
+
+
+def json_text(value: Json) -> str:
+    """Return JSON; bytes of pictures are written as base64."""
+    return json.dumps(value, ensure_ascii=False, default=lambda held: b64encode(held).decode())
+
+
+def payload_of(made: Made | AssemblyError, provider: str) -> dict[str, Json]:
+    """Return the payload of a step for a provider; `error`: there is none."""
+    try:
+        return made.context.to_request(provider) if isinstance(made, Made) else _error(made)
+    except AssemblyError as error:
+        return _error(error)
+
+
+def _error(error: AssemblyError) -> dict[str, Json]:
+    return {"error": str(error)}
+
+
+def _pooled(payload: Mapping[str, Json], pool: dict[str, int]) -> dict[str, Json]:
+    """Return a payload whose values, and whose messages, are numbers of texts in a pool."""
+
+    def number(value: Json) -> int:
+        return pool.setdefault(json_text(value), len(pool))
+
+    return {
+        key: [number(one) for one in held] if is_list(held) else number(held)
+        for key, held in payload.items()
+    }
