@@ -31,7 +31,7 @@ EXIT_CODES: Final = {
 }
 _MODULES: Final = {
     "start": "demo init lint",
-    "sessions": "import export sessions count",
+    "sessions": "import export sessions migrate count",
     "requests": "assemble explain check compact fit lint-payload",
     "project": "memory",
     "hook": "hook doctor",

@@ -1,5 +1,6 @@
-"""`import`, `export`, `sessions` and `count`: stores, and transcripts of other programs."""
+"""`import`, `export`, `sessions`, `migrate`, `count`: stores, and transcripts of other programs."""
 
+import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -14,8 +15,10 @@ from typing import Any, Final
 
 import typer
 from rich.console import RenderableType
+from rich.progress import track
 
 from context_assembler import ContextAssembler, errors, transcripts
+from context_assembler.cli import ERROR, FINE
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
 from context_assembler.events import (
@@ -32,16 +35,16 @@ from context_assembler.models import get_model_limits
 from context_assembler.options import LAYERS, AssemblerConfig
 from context_assembler.providers.wire import NO_RESULT
 from context_assembler.sessions import open_store
+from context_assembler.sessions.copying import copy_sessions
 from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript
 
 app: Final = typer.Typer(add_completion=False)
-stored_sessions: Final = typer.Typer(
-    help="List sessions of a store, show one, rewind, fork, delete."
-)
+stored_sessions: Final = typer.Typer(help="Sessions of a store: list, show, fork, delete.")
 app.add_typer(stored_sessions, name="sessions")
 _MOST_ISSUES: Final = 10
-_MOST_DAYS: Final = 36_500
+_UNITS: Final = {"h": 1, "d": 24, "w": 168}
+_MOST_HOURS: Final = 876_000  # a hundred years
 
 
 @asynccontextmanager
@@ -311,7 +314,7 @@ async def show(session: str, *, last: int = 10, sessions: Words = None) -> Answe
 
 @cli.command(stored_sessions, "rewind")
 async def rewind(session: str, to: str, *, sessions: Words = None) -> Answer:
-    """Take a session back to an earlier event; what followed stays in the store, and is not sent.
+    """Take a session back to an earlier event; what followed is kept.
 
     Args:
         session: The session's id.
@@ -355,30 +358,50 @@ async def delete(session: list[str], *, sessions: Words = None) -> Answer:
 
 
 @cli.command(stored_sessions, "prune")
-async def prune(*, days: int = 90, dry_run: bool = False, sessions: Words = None) -> Answer:
-    """Delete the sessions that have had no new events for some days.
+async def prune(*, older_than: str, delete: bool = False, sessions: Words = None) -> Answer:
+    """List sessions without new events for some time, or delete them.
 
-    If its events have no time, a session counts from its creation.
+    If its newest event has no time, a session counts from its creation.
 
     Args:
-        days: Delete sessions without new events for so many days.
-        dry_run: Only list them.
+        older_than: Since when, such as 30d, 12h or 4w.
+        delete: Delete them, with all their events.
     """
-    if not 0 <= days <= _MOST_DAYS:
-        rule = f"must be from 0 to {_MOST_DAYS:,}"
-        raise errors.InvalidParameterError("--days", days, rule=rule, remedy="Pass --days 90.")
-    limit, old = datetime.now(tz=UTC) - timedelta(days=days), list[SessionHead]()
+    number, unit = older_than[:-1], _UNITS.get(older_than[-1:])
+    if unit is None or not (number.isdecimal() and int(number) * unit <= _MOST_HOURS):
+        rule, remedy = "must be a number of hours, days or weeks", "Pass --older-than 30d."
+        raise errors.InvalidParameterError("--older-than", older_than, rule=rule, remedy=remedy)
+    limit = datetime.now(tz=UTC) - timedelta(hours=int(number) * unit)
     async with opened_store(sessions) as store:
-        for head in await store.list_sessions():
-            newest = store.load(head.session.id, after_seq=head.last_seq - 1)
-            times = [head.session.created_at, *[one.created_at async for one in newest]]
-            if (known := [at for at in times if at]) and max(known) < limit:
-                old.append(head)
-        for head in () if dry_run else old:
-            await store.delete(head.session.id)
+        old = await store.prune(limit, deletes=delete)
     value = [_about(head) for head in old]
-    done = "would be deleted" if dry_run else "deleted"
+    done = "deleted" if delete else "would be deleted: pass --delete"
     return Answer(value, [cli.table_of(value, "id", "events"), f"{len(old)} {done}."])
+
+
+@cli.command(app, "migrate")
+async def migrate(source: str, target: str, *, dry_run: bool = False) -> Answer:
+    """Copy all sessions of a store into another one.
+
+    Run it again after it was interrupted, or after sessions went on: it copies what is lacking.
+    A session that is another one in the target is left as it is, and the exit code is 2.
+
+    Args:
+        source: The URL of the store to copy, such as sqlite:agent.db.
+        target: The URL of the other one, such as postgresql://agent@db.example.com/agents.
+        dry_run: Only list what would be copied.
+    """
+    async with opened_store(source) as one, opened_store(target, creates=True) as other:
+        heads = await one.list_sessions()
+        copying = copy_sessions(one, other, heads, is_dry=dry_run)
+        bar = track(copying, "Sessions", len(heads), console=cli.console(sys.stderr))
+        found = [copied._asdict() for copied in bar]
+    differing = [row for row in found if row["outcome"] == "differs"]
+    done = "would be copied" if dry_run else "copied"
+    events, count = sum(row["events"] for row in found), sum(row["events"] > 0 for row in found)
+    shown: list[Any] = [cli.table_of(differing, "id", "outcome")] if differing else []
+    shown.append(f"{events:,} events of {count:,} sessions {done}, {len(differing)} differ.")
+    return Answer(found, shown, ERROR if differing else FINE)
 
 
 @cli.command(app, "count")

@@ -110,6 +110,13 @@ _MOST_RECENT_BYTES: Final = 65_536  # of those that were appended at once
 # only since version 16. 16777215 leaves of a key the block, 4294967295 the sequence number.
 _HEADS: Final = "SELECT key, incarnation, version, last_seq, created_at, record, id FROM sessions "
 _HEAD: Final = f"{_HEADS} WHERE id = ?"
+_NEWEST: Final = (
+    "(SELECT created_at FROM events WHERE events.key = (sessions.key << 32) + sessions.last_seq)"
+)
+_OLD: Final = (
+    f"{_HEADS} WHERE coalesce(created_at, {_NEWEST}) < ?1 AND coalesce({_NEWEST}, created_at) < ?1 "
+    "ORDER BY key"
+)
 _LOOK_UP: Final = "SELECT key, CAST(last_seq AS BIGINT) FROM sessions WHERE id = ?"
 # In these the first parameter is the key of a session.
 _BLOCKS: Final = (
@@ -173,6 +180,7 @@ class SqlStore:
 
     def __init__(self, file: "SqliteFile | PostgresServer", *, writers: int) -> None:
         self._file, self._writers = file, writers
+        self.reading, self.writing = file.reading, file.writing
         self._families: dict[str, TokenFamily] = {}
         self._heads: dict[str, tuple[Any, SessionHead]] = {}
         # What never changes: the numbers of families, and by key the latest rows, as `_TAIL` and
@@ -228,11 +236,11 @@ class SqlStore:
             _add_rows(shared, counts, recent, number)
         else:
             with self._file.reading() as db, _decoding(f"A column of session {session_id!r}"):
-                key, last_seq = _find(db, session_id)
-                number = _numbers(db).get(family.key, _NO_FAMILY)
+                key, last_seq = find_session(db, session_id)
+                number = family_numbers(db).get(family.key, _NO_FAMILY)
                 shared, counts = _stored(db, key, number, after_seq)
             if after_seq + len(shared[0]) < last_seq:
-                raise _damaged(f"An event of session {session_id!r}", "it is not there")
+                raise damaged(f"An event of session {session_id!r}", "it is not there")
         kinds, marks, *others = shared
         if len(counts[0]) < len(kinds):
             counts = self._count(session_id, family, after_seq)
@@ -252,7 +260,7 @@ class SqlStore:
         last_seq = self._heads[session_id][1].last_seq if session_id in self._heads else 0
         told = {seq for first, last in spans for seq in range(first, min(last, last_seq) + 1)}
         if missing := told.difference([seq for seq, _ in rows]):
-            raise _damaged(f"Event {min(missing)} of {session_id!r}", "it is not there")
+            raise damaged(f"Event {min(missing)} of {session_id!r}", "it is not there")
         return _load_all(rows, session_id)
 
     def rows(
@@ -379,7 +387,7 @@ class SqlStore:
                 )
             if not rows:
                 return []
-            numbers = _numbers(db, counted)
+            numbers = family_numbers(db, counted)
             counts = {numbers[name]: columns for name, columns in counted.items()}
             wanted = [row.event.id or f"evt_{seq}" for seq, row in enumerate(rows, last_seq + 1)]
             near = [(key, event_id, f"{event_id}(") for event_id in wanted]  # with marks, too
@@ -420,10 +428,10 @@ class SqlStore:
             if self._look_up(db, session.id):
                 raise taken(session.id)
             _put(db, session, replaces=False)
-            new, _ = _find(db, session.id)
+            new, _ = find_session(db, session.id)
             for statement in _FORKS.split(";"):
                 db.execute(statement, (key, new, at))
-            for number in (0, *_numbers(db).values()):
+            for number in (0, *family_numbers(db).values()):
                 columns = [column[:at] for column in _in_blocks(db, key, number, 0)]
                 _keep_blocks(db, new, number, 0, columns)
 
@@ -434,13 +442,25 @@ class SqlStore:
             UnknownSessionError: There is no such session.
         """
         with self._file.writing() as db:
-            key, _ = self._locked(db, session_id)
-            ends = (key << 32, (key + 1) << 32)
-            db.execute("DELETE FROM events WHERE key >= ? AND key < ?", ends)
-            db.execute("DELETE FROM blocks WHERE key >= ? AND key < ?", ends)
-            db.execute("DELETE FROM derived WHERE session = ?", (key,))
-            db.execute("DELETE FROM calls WHERE session = ?", (key,))
-            db.execute("DELETE FROM sessions WHERE key = ?", (key,))
+            _delete(db, self._locked(db, session_id)[0])
+
+    def prune_now(self, before: datetime, *, deletes: bool = False) -> list[SessionHead]:
+        """Return the sessions to which nothing was added since a moment; delete them if asked.
+
+        If the newest event has no time, the session counts from its creation; if nothing has, it
+        stays, and so does one that somebody appends to meanwhile.
+        """
+        with self._file.reading() as db:
+            rows = db.execute(_OLD, (_time_of(before),)).fetchall()
+        heads = [self._head_of(row[-1], row) for row in rows]
+        for head in [*heads] if deletes else ():
+            with self._file.writing() as db:
+                found = self._look_up(db, head.session.id)
+                if found is not None and found[1] == head.last_seq:
+                    _delete(db, found[0])
+                else:
+                    heads.remove(head)
+        return heads
 
     # ---- what applications call ----
 
@@ -493,6 +513,10 @@ class SqlStore:
             UnknownSessionError: There is no such session.
         """
         await self.away(self.delete_now, session_id)
+
+    async def prune(self, before: datetime, *, deletes: bool = False) -> list[SessionHead]:
+        """Return the sessions to which nothing was added since a moment; see `prune_now`."""
+        return await self.away(self.prune_now, before, deletes=deletes)
 
     async def close(self) -> None:
         """Close files and connections, after the writes that wait; what is in memory stays."""
@@ -551,13 +575,15 @@ class SqlStore:
         """Return rows of the session with the key of the last look: none is used a second time."""
         with self._file.reading() as db:
             head = self._heads.get(session_id)
-            return (read(db, head[0][0]) if head else []) or read(db, _find(db, session_id)[0])
+            return (read(db, head[0][0]) if head else []) or read(
+                db, find_session(db, session_id)[0]
+            )
 
     def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> _Columns:
         """Count what the family has not counted yet, and keep the counts if the store can."""
         with self._file.reading() as db:
-            key, _ = _find(db, session_id)
-            number = _numbers(db).get(family.key, _NO_FAMILY)
+            key, _ = find_session(db, session_id)
+            number = family_numbers(db).get(family.key, _NO_FAMILY)
             shared, known = _stored(db, key, number, 0)
         counted = len(known[0])
         bodies = self.bodies(session_id, [(counted + 1, len(shared[0]))])
@@ -568,7 +594,7 @@ class SqlStore:
             self._file.writing(waits=False, is_durable=False) as db,
         ):
             if (self._look_up(db, session_id) or (0,))[0] == key:
-                number = _numbers(db, [family.key])[family.key]
+                number = family_numbers(db, [family.key])[family.key]
                 _keep_blocks(db, key, number, 0, columns)
         return [column[after_seq:] for column in columns]
 
@@ -632,7 +658,7 @@ def nonce_of(*secret: object) -> str:
     return blake2b(repr(secret).encode("utf-8", "surrogatepass"), digest_size=3).hexdigest()
 
 
-def _find(db: Connection, session_id: str) -> tuple[int, int]:
+def find_session(db: Connection, session_id: str) -> tuple[int, int]:
     """Return the session's key and last sequence number."""
     found: tuple[int, int] | None = db.execute(_LOOK_UP, (session_id,)).fetchone()
     if found is None:
@@ -643,6 +669,15 @@ def _find(db: Connection, session_id: str) -> tuple[int, int]:
 def _unknown(db: Connection, session_id: str) -> UnknownSessionError:
     newest = db.execute("SELECT id FROM sessions ORDER BY key DESC LIMIT 2000")
     return UnknownSessionError(session_id, known=[known for (known,) in newest])
+
+
+def _delete(db: Connection, key: int) -> None:
+    ends = (key << 32, (key + 1) << 32)
+    db.execute("DELETE FROM events WHERE key >= ? AND key < ?", ends)
+    db.execute("DELETE FROM blocks WHERE key >= ? AND key < ?", ends)
+    db.execute("DELETE FROM derived WHERE session = ?", (key,))
+    db.execute("DELETE FROM calls WHERE session = ?", (key,))
+    db.execute("DELETE FROM sessions WHERE key = ?", (key,))
 
 
 def _put(db: Connection, session: Session, *, replaces: bool) -> None:
@@ -702,7 +737,7 @@ def _insert_events(
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
         except IntegrityError as error:
             where, reason = f"The record of {session_id!r}", "it counts too few events"
-            raise _damaged(where, reason) from error
+            raise damaged(where, reason) from error
         added[key << 32 | seq] = row.kind, created, columns, row.raw
         stored.append(replace(row.event, id=event_id, seq=seq))
         if row.kind & SIGNED:
@@ -744,10 +779,10 @@ def _decoding(where: str) -> Generator[None]:
     except UnknownSessionError:
         raise
     except _FLAWS as error:
-        raise _damaged(where, error.__cause__ or error) from error
+        raise damaged(where, error.__cause__ or error) from error
 
 
-def _damaged(where: str, error: BaseException | str) -> EventFormatError:
+def damaged(where: str, error: BaseException | str) -> EventFormatError:
     kind = "" if error.__class__ in (str, ValueError) else f"{type(error).__name__}: "
     remedy = "Upgrade the package if a newer version wrote it; else restore a backup."
     return EventFormatError(where=where, reason=f"{kind}{error}", remedy=remedy)
@@ -774,7 +809,7 @@ def _check_id(name: str, given: str) -> None:
 # ---- columns ----
 
 
-def _numbers(db: Connection, used: Iterable[str] = ()) -> dict[str, int]:
+def family_numbers(db: Connection, used: Iterable[str] = ()) -> dict[str, int]:
     """Return the numbers of the families that the file knows, by their keys; `used` get one."""
     while True:
         numbers = dict(db.execute("SELECT key, number FROM families ORDER BY number"))
@@ -818,6 +853,13 @@ def _add_rows(shared: _Columns, counts: _Columns, rows: Sequence[Any], number: i
             break
         for column, value in zip(counts, held[number], strict=True):
             column.append(value)
+
+
+def renumbered(columns: bytes, numbers: Mapping[int, int]) -> bytes:
+    """Return what stands with an event with other numbers of its families."""
+    counts = _OWN_COUNTS.iter_unpack(columns[_OWN.size :])
+    packed = [_OWN_COUNTS.pack(numbers[number], *rest) for number, *rest in counts]
+    return columns[: _OWN.size] + b"".join(packed)
 
 
 def _no_columns(number: int) -> _Columns:

@@ -183,9 +183,15 @@ async def test_sessions_are_shown_deleted_and_pruned(run: Run) -> None:
             await store.append(name, [user_event(f"I am {name}.", created_at=at)])
 
     shown = await to_thread(run, "sessions", "show", "old", *STORE)
-    dry = await to_thread(run, "sessions", "prune", "--dry-run", "--json", *STORE)
-    pruned = await to_thread(run, "sessions", "prune", "--days", "150", "--json", *STORE)
-    typos = [await to_thread(run, "sessions", "prune", f"--days={n}", *STORE) for n in (-1, 10**7)]
+    dry = await to_thread(run, "sessions", "prune", "--older-than=90d", "--json", *STORE)
+    told = await to_thread(run, "sessions", "prune", "--older-than", "150d", *STORE)
+    pruned = await to_thread(
+        run, "sessions", "prune", "--older-than", "150d", "--delete", "--json", *STORE
+    )
+    typos = [
+        await to_thread(run, "sessions", "prune", f"--older-than={given}", *STORE)
+        for given in ("-1d", "1000000w", "30", "d", "soon", "")
+    ]
     unknown = await to_thread(run, "sessions", "delete", "old", "nobody", *STORE)
     left = await to_thread(run, "sessions", "--json", *STORE)
     deleted = await to_thread(run, "sessions", "delete", "old", "old", *STORE)
@@ -193,7 +199,27 @@ async def test_sessions_are_shown_deleted_and_pruned(run: Run) -> None:
     assert "I am old." in shown.out
     assert {one["id"] for one in dry.json} == {"old", "older"}
     assert [one["id"] for one in pruned.json] == ["older"]
-    assert all((one.code, "--days must be from 0" in one.err) == (2, True) for one in typos)
+    assert "1 would be deleted: pass --delete." in told.out
+    assert all((one.code, "--older-than 30d" in one.err) == (2, True) for one in typos)
     assert unknown.code == 2
     assert {one["id"] for one in left.json} == {"old", "fresh"}  # all of them, or none
     assert deleted.out == "1 deleted.\n"
+
+
+def test_a_store_is_copied_into_another_one(run: Run) -> None:
+    run("import", written(CHAT), *STORE)
+    copies = "migrate", STORE[1], "sqlite:new.db"
+
+    looked = run(*copies, "--dry-run")
+    assert "2 events of 1 sessions would be copied, 0 differ." in looked.out
+    assert not Path("new.db").exists()
+    done = run(*copies, "--json")
+    assert done.json == [{"id": "chat", "outcome": "copied", "events": 2}]
+    assert json.loads(run("export", "chat", "--sessions", "sqlite:new.db").out) == CHAT
+
+    run("sessions", "delete", "chat", *STORE)
+    run("import", written(MORE), *STORE)
+    refused = run(*copies)
+    assert (refused.code, "chat" in refused.out) == (2, True)
+    assert "0 events of 0 sessions copied, 1 differ." in refused.out
+    assert json.loads(run("export", "chat", "--sessions", "sqlite:new.db").out) == CHAT

@@ -28,12 +28,7 @@ from tests.providers.builders import (
 ANTHROPIC = PROVIDERS["anthropic"]
 HAIKU = "claude-haiku-4-5"
 SIGNED = thought({"type": "thinking", "thinking": "", "signature": "EqQB"})
-COMPACTION = {"type": "compaction", "content": "We met.", "signature": "EqQB"}
-SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"q": "x"}}
-FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-REFERENCE = {"type": "tool_reference", "tool_name": "read"}
 UPLOADED = {"type": "file", "provider": "anthropic", "file_id": "f1"}
-PDF = {"type": "document", "source": {"type": "url", "url": "https://a.org/b.pdf"}}
 PNG_BLOCK = {"type": "image", "source": PICTURE["source"]}
 
 
@@ -44,109 +39,6 @@ def text(said: str, **fields: Any) -> dict[str, Any]:
 def messages(*turns: Any, **options: Any) -> list[tuple[str, Any]]:
     made = render("anthropic", *turns, **options)["messages"]
     return [(message["role"], message["content"]) for message in made]
-
-
-JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
-    "neighbours of one role become one message": (
-        [user("a"), user("b"), reply("c"), reply("d"), user("e")],
-        [
-            ("user", [text("a"), text("b")]),
-            ("assistant", [text("c"), text("d")]),
-            ("user", [text("e")]),
-        ],
-    ),
-    "the user speaks first": (
-        [reply("a"), user("b")],
-        [
-            ("user", [text("(The conversation starts with the assistant.)")]),
-            ("assistant", [text("a")]),
-            ("user", [text("b")]),
-        ],
-    ),
-    "blank and unclean text": (
-        [user(" ", "a\0b\ud800"), reply("", "c "), user("d")],
-        [("user", [text("ab\ufffd")]), ("assistant", [text("c ")]), ("user", [text("d")])],
-    ),
-}
-
-
-@pytest.mark.parametrize(("turns", "expected"), JOINED.values(), ids=JOINED.keys())
-def test_turns_become_messages(turns: list[Any], expected: list[tuple[str, Any]]) -> None:
-    assert messages(*turns) == expected
-
-
-BLOCKS: dict[str, tuple[dict[str, Any], Any]] = {
-    "an image": (PICTURE, PNG_BLOCK),
-    "an uploaded image": (
-        {"type": "image", "source": UPLOADED},
-        {"type": "image", "source": {"type": "file", "file_id": "f1"}},
-    ),
-    "a document at an address": ({**PDF, "title": "B"}, {**PDF, "title": "B"}),
-    "a document of text": (
-        {
-            "type": "document",
-            "source": {"type": "base64", "media_type": "text/plain", "data": "YQ=="},
-            "text": "a",
-            "extras": {"anthropic": {"context": "old"}},
-        },
-        {
-            "type": "document",
-            "source": {"type": "text", "media_type": "text/plain", "data": "a"},
-            "context": "old",
-        },
-    ),
-    "a block of another provider": (opaque("gemini", {"x": 1}, "said"), text("said")),
-    "a block of another provider without text": (
-        opaque("gemini", {"x": 1}),
-        text("[block of gemini left out: it has no text]"),
-    ),
-    "a block of the API's own": (
-        opaque("anthropic", {**FOUND, "type": "odd", "cache_control": {}}, "x"),
-        {**FOUND, "type": "odd"},
-    ),
-    "a malformed block": (opaque("anthropic", {"type": "redacted_thinking"}, "said"), text("said")),
-    "a file that lies elsewhere": (
-        {"type": "image", "source": {**UPLOADED, "provider": "openai"}},
-        text("[image left out: openai file f1; the file lies with another provider]"),
-    ),
-}
-
-
-@pytest.mark.parametrize(("part", "block"), BLOCKS.values(), ids=BLOCKS.keys())
-def test_a_part_of_the_user_becomes_a_block(part: dict[str, Any], block: Any) -> None:
-    payload, _ = render_with_entries("anthropic", user("a", part), is_valid=False)
-
-    assert payload["messages"] == [{"role": "user", "content": [text("a"), block]}]
-
-
-RESULTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "nothing": (result("t1"), {}),
-    "a failure": (result("t1", "no", is_error=True), {"is_error": True, "content": [text("no")]}),
-    "a failure without words": (
-        result("t1", is_error=True),
-        {"is_error": True, "content": [text("The tool failed without saying why.")]},
-    ),
-    "a picture": (result("t1", "see", PICTURE), {"content": [text("see"), PNG_BLOCK]}),
-    "a reference to a declared tool": (
-        result("t1", opaque("anthropic", REFERENCE)),
-        {"content": [REFERENCE]},
-    ),
-    "a reference to a tool that is gone": (
-        result("t1", opaque("anthropic", {**REFERENCE, "tool_name": "gone"})),
-        {"content": [text("[tool gone]")]},
-    ),
-    "fields of the API's own": (
-        result("t1", "x", extras={"anthropic": {"more": 1}, "gemini": {"no": 1}}),
-        {"more": 1, "content": [text("x")]},
-    ),
-}
-
-
-@pytest.mark.parametrize(("part", "fields"), RESULTS.values(), ids=RESULTS.keys())
-def test_a_result_becomes_a_block(part: dict[str, Any], fields: dict[str, Any]) -> None:
-    made = messages(user("a"), reply(call("t1")), results(part))
-
-    assert made[-1][1] == [{"type": "tool_result", "tool_use_id": "t1", **fields}]
 
 
 def test_ids_and_names_are_such_that_the_api_takes_them_and_a_reply_reads_back() -> None:
@@ -163,61 +55,6 @@ def test_ids_and_names_are_such_that_the_api_takes_them_and_a_reply_reads_back()
     assert read.parts[0]["name"] == "fs.read"
 
 
-def test_signed_thinking_goes_back_as_it_is_or_not_at_all() -> None:
-    broken = thought({"type": "thinking", "thinking": "hm", "signature": ""})
-    readable = {"type": "thinking", "text": "hm"}
-    foreign = thought({"type": "reasoning"}, "openai_responses")
-
-    payload = render(
-        "anthropic", user("a"), reply(SIGNED, broken, readable, foreign, "b"), user("c")
-    )
-
-    assert payload["messages"][1]["content"] == [SIGNED["block"], text("b")]
-
-
-def test_server_tools_keep_their_order_and_a_broken_pair_becomes_text() -> None:
-    whole = reply(opaque("anthropic", SEARCH), opaque("anthropic", FOUND), "None.")
-    broken = reply(
-        opaque("anthropic", {**SEARCH, "id": "s1"}, "[web_search]"),
-        opaque("anthropic", {**FOUND, "tool_use_id": "s1"}, "found"),
-        "None.",
-    )
-
-    assert messages(user("a"), whole, user("b"))[1][1] == [SEARCH, FOUND, text("None.")]
-    assert messages(user("a"), broken, user("b"))[1][1] == [
-        text("[web_search]"),
-        text("found"),
-        text("None."),
-    ]
-
-
-def test_what_a_call_brings_along_changes_neither_its_id_nor_its_type() -> None:
-    extras = {"anthropic": {"id": "fc_1", "type": "odd", "caller": {"type": "direct"}}}
-
-    turns = user("a"), reply(call("c1") | {"extras": extras}), results(result("c1"))
-    [_, (_, [block]), _] = messages(*turns)
-
-    assert (block["id"], block["type"]) == ("c1", "tool_use")
-    assert block["caller"] == {"type": "direct"}
-
-
-def test_an_instruction_that_cannot_speak_where_it_stands_is_reported() -> None:
-    turns = user("a"), reply("b"), note("Never reveal X.", origin="developer"), user("c")
-
-    _, entries = render_with_entries("anthropic", *turns)
-
-    assert ("kept", "system.fenced") in entries
-
-
-def test_an_assistant_shows_no_pictures_and_a_line_says_so() -> None:
-    payload, entries = render_with_entries("anthropic", user("a"), reply(PICTURE), user("b"))
-
-    assert payload["messages"][1]["content"] == [
-        text("[image left out: image/png; not taken from an assistant]")
-    ]
-    assert entries == [("shortened", "media.role")]
-
-
 def test_the_oldest_pictures_make_way_and_thinking_that_they_bind_goes_with_them() -> None:
     shown = [turn for _ in range(31) for turn in (user(*[PICTURE] * 20), reply(SIGNED, "ok"))]
 
@@ -227,26 +64,6 @@ def test_the_oldest_pictures_make_way_and_thinking_that_they_bind_goes_with_them
     assert sent.count('"type": "image"') == 470
     assert "signature" not in sent
     assert ("shortened", "media.count") in entries
-
-
-def test_citations_and_blank_blocks_of_the_api() -> None:
-    cited = {"type": "text", "text": "x", "citations": [{"type": "page_location"}]}
-    blank = {"type": "text", "text": " ", "citations": [{}]}
-    document = {"type": "document", "source": {"type": "content", "content": [text(" ")]}}
-
-    payload, entries = render_with_entries(
-        "anthropic",
-        user("a", opaque("anthropic", document)),
-        reply(opaque("anthropic", cited, "x"), opaque("anthropic", blank)),
-        user("b"),
-    )
-
-    assert payload["messages"][0]["content"] == [
-        text("a"),
-        text("[block of anthropic (document) left out: in a block inside, its text is amiss]"),
-    ]
-    assert payload["messages"][1]["content"] == [cited]
-    assert entries == [("shortened", "content.malformed")] * 2
 
 
 # ---- tools ----
@@ -316,15 +133,6 @@ def test_tools_come_and_go_in_system_messages() -> None:
     assert payload["extra_headers"] == {
         "anthropic-beta": "inline-tools-2026-09-15,mid-conversation-tool-changes-2026-07-01"
     }
-
-
-def test_thinking_with_a_blank_signature_is_left_out_and_reported() -> None:
-    blank = thought({"type": "thinking", "thinking": "x", "signature": " "})
-
-    payload, entries = render_with_entries("anthropic", user("a"), reply(blank, "b"), user("c"))
-
-    assert payload["messages"][1]["content"] == [text("b")]
-    assert entries == [("cleared", "reasoning.unsigned")]
 
 
 def test_a_tool_that_was_told_in_words_is_not_taken_away() -> None:
@@ -418,12 +226,6 @@ def test_a_loop_that_began_without_thinking_goes_on_without_a_budget() -> None:
     assert "thinking" not in payload
     assert entries == [("dropped", "parameter.thinking_budget")]
     assert begun["thinking"] == {"type": "enabled", "budget_tokens": 2048}
-
-
-def test_a_last_reply_to_continue_has_neither_space_at_its_end_nor_idle_thinking() -> None:
-    payload = render("anthropic", user("a"), reply(SIGNED, "b "), model=HAIKU)
-
-    assert payload["messages"][-1]["content"] == [text("b")]
 
 
 def test_betas_are_asked_for_by_header() -> None:

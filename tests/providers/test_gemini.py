@@ -8,28 +8,20 @@ import pytest
 from context_assembler.ports import ToolPlan, ToolSpec
 from context_assembler.providers import PROVIDERS
 from tests.providers.builders import (
-    PICTURE,
-    PIXEL,
     READ,
     SCHEMA,
-    call,
-    opaque,
     render,
     render_with_entries,
     reply,
     request,
     result,
     results,
-    thought,
     user,
 )
 
 GEMINI = PROVIDERS["gemini"]
 OLDER, VERTEX = "gemini-2.5-pro", "vertex_ai/gemini-4-argon"
 PLACEHOLDER = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-SIGNED = thought({"text": "", "thoughtSignature": "c2ln"}, "gemini")
-INLINE = {"inline_data": {"mime_type": "image/png", "data": PIXEL}}
-CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}
 
 
 def contents(*turns: Any, **options: Any) -> list[tuple[str, Any]]:
@@ -40,183 +32,6 @@ def contents(*turns: Any, **options: Any) -> list[tuple[str, Any]]:
 def called(call_id: str, signature: str | None = PLACEHOLDER, **fields: Any) -> dict[str, Any]:
     part = {"function_call": {"id": call_id, "name": "read", "args": {}}}
     return {**part, **({"thought_signature": signature} if signature else {}), **fields}
-
-
-def answered(call_id: str, response: Any, **fields: Any) -> dict[str, Any]:
-    held = {"id": call_id, "name": "read", "response": response, **fields}
-    return {"function_response": held}
-
-
-JOINED: dict[str, tuple[list[Any], list[tuple[str, Any]]]] = {
-    "neighbours of one role become one content": (
-        [user("a"), user(" ", "b\0"), reply("c"), reply("d"), user("e")],
-        [
-            ("user", [{"text": "a"}, {"text": "b"}]),
-            ("model", [{"text": "c"}, {"text": "d"}]),
-            ("user", [{"text": "e"}]),
-        ],
-    ),
-    "the user speaks first and last": (
-        [reply("a")],
-        [
-            ("user", [{"text": "(The conversation starts with the assistant.)"}]),
-            ("model", [{"text": "a"}]),
-            ("user", [{"text": "Continue."}]),
-        ],
-    ),
-    "signatures go back where they were": (
-        [
-            user("a"),
-            reply(
-                SIGNED,
-                {"type": "text", "text": "b", "signature": "dGV4"},
-                {**call("c1"), "signature": "Y2Fs"},
-            ),
-            results(result("c1")),
-        ],
-        [
-            ("user", [{"text": "a"}]),
-            (
-                "model",
-                [
-                    {"text": "", "thought_signature": "c2ln"},
-                    {"text": "b", "thought_signature": "dGV4"},
-                    called("c1", "Y2Fs"),
-                ],
-            ),
-            ("user", [answered("c1", {"output": ""})]),
-        ],
-    ),
-    "a reply of another provider brings no signature": (
-        [
-            user("a"),
-            reply(
-                {**call("c1"), "signature": "Y2Fs"},
-                thought({"type": "thinking", "thinking": "", "signature": "E"}),
-                made_by={"provider": "anthropic", "model": "x"},
-            ),
-            results(result("c1")),
-        ],
-        [
-            ("user", [{"text": "a"}]),
-            ("model", [called("c1")]),
-            ("user", [answered("c1", {"output": ""})]),
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize(("turns", "expected"), JOINED.values(), ids=JOINED.keys())
-def test_turns_become_contents(turns: list[Any], expected: list[tuple[str, Any]]) -> None:
-    assert contents(*turns) == expected
-
-
-def url(address: str, kind: str = "image", **fields: Any) -> dict[str, Any]:
-    return {"type": kind, "source": {"type": "url", "url": address, **fields}}
-
-
-PARTS: dict[str, tuple[dict[str, Any], list[Any]]] = {
-    "an image": (PICTURE, [INLINE]),
-    "an image at an address": (
-        url("https://a.org/b.JPG?x"),
-        [{"file_data": {"file_uri": "https://a.org/b.JPG?x", "mime_type": "image/jpeg"}}],
-    ),
-    "an image of no known type": (
-        url("https://a.org/b"),
-        [{"text": "[image left out: https://a.org/b; its media type is not known]"}],
-    ),
-    "an uploaded document with a title": (
-        {
-            "type": "document",
-            "title": "B",
-            "source": {"type": "file", "provider": "gemini", "file_id": "files/1"},
-        },
-        [{"text": "B:"}, {"file_data": {"file_uri": "files/1"}}],
-    ),
-    "a document of text": (
-        {**url("x", "document"), "title": "B", "text": "said"},
-        [{"text": "B:\nsaid"}],
-    ),
-    "a part of Gemini's own": (
-        opaque("gemini", {**CODE, "oddField": 1}),
-        [{"executable_code": {"language": "PYTHON", "code": "1"}}],
-    ),
-    "what a reply says about itself": (opaque("gemini", {"groundingMetadata": {}}, "Sources"), []),
-    "a malformed part": (opaque("gemini", {"text": 5}, "said"), [{"text": "said"}]),
-    "a block of another provider": (opaque("anthropic", {"type": "odd"}, "it"), [{"text": "it"}]),
-    "text with marks": (
-        opaque("gemini", {"text": "x", "speechMetadata": {}}, "x"),
-        [{"text": "x", "speech_metadata": {}}],
-    ),
-}
-
-
-@pytest.mark.parametrize(("part", "parts"), PARTS.values(), ids=PARTS.keys())
-def test_a_part_of_the_user_becomes_parts(part: dict[str, Any], parts: list[Any]) -> None:
-    assert contents(user("a", part)) == [("user", [{"text": "a"}, *parts])]
-
-
-RESPONSES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "text that is an object": (result("c1", '{"a":1}'), {"response": {"a": 1}}),
-    "an object that could be mistaken": (
-        result("c1", '{"output":1}'),
-        {"response": {"output": '{"output":1}'}},
-    ),
-    "several texts": (result("c1", "x", "y"), {"response": {"output": ["x", "y"]}}),
-    "a failure without words": (
-        result("c1", is_error=True),
-        {"response": {"error": "The tool failed without saying why."}},
-    ),
-    "a picture": (result("c1", "see", PICTURE), {"response": {"output": "see"}, "parts": [INLINE]}),
-}
-
-
-@pytest.mark.parametrize(("part", "fields"), RESPONSES.values(), ids=RESPONSES.keys())
-def test_a_result_becomes_a_response(part: dict[str, Any], fields: dict[str, Any]) -> None:
-    made = contents(user("a"), reply(call("c1")), results(part))
-
-    assert made[-1] == ("user", [{"function_response": {"id": "c1", "name": "read", **fields}}])
-
-
-def test_pictures_that_do_not_fit_into_a_response_follow_it() -> None:
-    talk = [user("a"), reply(call("c1")), results(result("c1", PICTURE)), user("b")]
-
-    made = contents(*talk, model=OLDER)
-
-    assert made[-2][1] == [answered("c1", {"output": "[image attached in the next user message]"})]
-    assert made[-1][1] == [{"text": "Image returned by read (c1):"}, INLINE, {"text": "b"}]
-
-
-def test_what_is_left_out_has_an_entry() -> None:
-    _, entries = render_with_entries(
-        "gemini", *[user("a", part) for part, _ in PARTS.values()], tools=()
-    )
-
-    assert entries == [
-        ("shortened", "media.type"),
-        ("repaired", "content.fields"),
-        ("shortened", "content.metadata"),
-        ("repaired", "content.malformed"),
-        ("repaired", "content.foreign"),
-    ]
-
-
-def test_vertex_is_told_in_words_what_it_does_not_take() -> None:
-    used = opaque("gemini", {"toolCall": {"toolType": "x"}}, "[tool_call x]")
-
-    assert contents(user("a", used), model=VERTEX) == [
-        ("user", [{"text": "a"}, {"text": "[tool_call x]"}])
-    ]
-    assert contents(user("a", used))[0][1][1] == {"tool_call": {"tool_type": "x"}}
-
-
-def test_a_resolution_is_not_sent() -> None:
-    sharp = opaque("gemini", {**INLINE, "mediaResolution": {"level": "HIGH"}})
-
-    payload, entries = render_with_entries("gemini", user("a", sharp))
-
-    assert payload["contents"][0]["parts"][1] == INLINE
-    assert entries == [("repaired", "content.fields")]
 
 
 # ---- tools and parameters ----

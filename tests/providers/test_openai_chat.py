@@ -8,13 +8,9 @@ import pytest
 from context_assembler.ports import ToolPlan, ToolSpec
 from context_assembler.providers import PROVIDERS
 from tests.providers.builders import (
-    PICTURE,
-    PIXEL,
     READ,
     SCHEMA,
     call,
-    note,
-    opaque,
     render,
     render_with_entries,
     reply,
@@ -25,12 +21,7 @@ from tests.providers.builders import (
 )
 
 CHAT = PROVIDERS["openai_chat"]
-IMAGE_PART = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
 FUNCTION = {"name": "read", "description": "Read one file.", "parameters": SCHEMA}
-OPENING = {"role": "user", "content": "(The conversation starts with the assistant.)"}
-REFUSAL = opaque("openai_chat", {"type": "refusal", "refusal": "No."}, "No.")
-AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
-UNHEARD = "[document left out: audio/wav; only PDF and plain text are taken]"
 
 
 def messages(*turns: Any, **options: Any) -> list[dict[str, Any]]:
@@ -43,207 +34,12 @@ def asked(call_id: str, arguments: str = "{}", name: str = "read") -> dict[str, 
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def answered(call_id: str, content: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
 def text(said: str) -> dict[str, Any]:
     return {"type": "text", "text": said}
 
 
 def said(role: str, content: Any) -> dict[str, Any]:
     return {"role": role, "content": content}
-
-
-RENDERED: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
-    "neighbours of the user stay apart": (
-        [user("a"), user("b", " "), reply("c"), user("d")],
-        [said("user", "a"), said("user", "b"), said("assistant", "c"), said("user", "d")],
-    ),
-    "neighbouring replies become one": (
-        [user("a"), reply("b"), reply("c", call("c1")), results(result("c1", "d"))],
-        [
-            said("user", "a"),
-            said("assistant", "b\nc") | {"tool_calls": [asked("c1")]},
-            answered("c1", "d"),
-        ],
-    ),
-    "the user speaks first": (
-        [reply("a"), user("b")],
-        [OPENING, said("assistant", "a"), said("user", "b")],
-    ),
-    "a reply of calls alone has no content": (
-        [
-            user("a"),
-            reply(call("c1", path="x"), call("c2")),
-            results(result("c1"), result("c2", "y")),
-        ],
-        [
-            said("user", "a"),
-            {"role": "assistant", "tool_calls": [asked("c1", '{"path":"x"}'), asked("c2")]},
-            answered("c1", "(no output)"),
-            answered("c2", "y"),
-        ],
-    ),
-    "late instructions keep their role": (
-        [user("a"), note("Be kind.", origin="developer")],
-        [said("user", "a"), said("system", "Be kind.")],
-    ),
-    "a refusal goes back as one": (
-        [user("a"), reply("b", REFUSAL), user("c")],
-        [said("user", "a"), said("assistant", [text("b"), REFUSAL["block"]]), said("user", "c")],
-    ),
-    "sound that the model cannot hear is left out, in words": (
-        [user("hear", opaque("openai_chat", AUDIO, "[input_audio]"))],
-        [said("user", [text("hear"), text(UNHEARD)])],
-    ),
-    "unclean text": ([user("a\0b\ud800")], [said("user", "ab\ufffd")]),
-}
-
-
-@pytest.mark.parametrize(("turns", "expected"), RENDERED.values(), ids=RENDERED.keys())
-def test_turns_become_messages(turns: list[Any], expected: list[dict[str, Any]]) -> None:
-    assert messages(*turns) == expected
-
-
-def test_own_content_parts_go_back_verbatim_to_servers_that_may_take_them() -> None:
-    turn = user("hear", opaque("openai_chat", AUDIO, "[input_audio]"))
-
-    assert messages(turn, model="grok-4.7") == [said("user", [text("hear"), AUDIO])]
-
-
-def test_an_id_used_twice_is_changed_for_call_and_result_alike() -> None:
-    once = [reply(call("c1")), results(result("c1", "1"))]
-
-    made = messages(user("a"), *once, *once, reply(call("x" * 50)), results(result("x" * 50)))
-
-    sent = [one["tool_calls"][0]["id"] for one in made if "tool_calls" in one]
-    assert [one["tool_call_id"] for one in made if one["role"] == "tool"] == sent
-    assert sent[0] == "c1" != sent[1]
-    assert all(len(one) <= 40 for one in sent)
-
-
-FOREIGN: dict[str, tuple[Any, Any, tuple[str, str]]] = {
-    "another provider's block is its text": (
-        opaque("anthropic", {"type": "search_result"}, "Found."),
-        "Found.",
-        ("repaired", "content.foreign"),
-    ),
-    "a block without text is a line": (
-        opaque("anthropic", {"type": "odd"}),
-        "[block of anthropic (odd) left out: it has no text]",
-        ("shortened", "content.foreign"),
-    ),
-    "pictures in a block are sent": (
-        opaque(
-            "openai_responses",
-            {"type": "input_image", "image_url": "https://a.org/b.png"},
-            "[image]",
-        ),
-        [{"type": "image_url", "image_url": {"url": "https://a.org/b.png"}}],
-        ("repaired", "content.foreign"),
-    ),
-    "a broken part of its own is its text": (
-        opaque("openai_chat", {"type": "image_url", "image_url": {}}, "a picture"),
-        "a picture",
-        ("repaired", "content.malformed"),
-    ),
-    "a picture of which only the detail is known": (
-        opaque("openai_chat", {"type": "image_url", "image_url": {"url": None, "detail": "low"}}),
-        "[block of openai_chat (image_url) left out: its image_url is empty]",
-        ("shortened", "content.malformed"),
-    ),
-    "sound of which only the format is known": (
-        opaque("openai_chat", {"type": "input_audio", "input_audio": {"format": "mp3"}}, "Hum."),
-        "Hum.",
-        ("repaired", "content.malformed"),
-    ),
-    "a refusal is not the user's": (REFUSAL, "No.", ("repaired", "content.malformed")),
-    "a file at an address is not fetched": (
-        {"type": "document", "source": {"type": "url", "url": "https://me:pw@a.org/b.pdf"}},
-        "[document left out: https://a.org/b.pdf; Chat Completions fetches no documents]",
-        ("shortened", "media.source"),
-    ),
-    "an image by id is not taken": (
-        {"type": "image", "source": {"type": "file", "provider": "openai_chat", "file_id": "f1"}},
-        "[image left out: openai_chat file f1; Chat Completions takes no image by file id]",
-        ("shortened", "media.source"),
-    ),
-    "bytes that are not what they say": (
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
-        "[image left out: image/png; its bytes are no image/png]",
-        ("shortened", "media.type"),
-    ),
-    "a film": (
-        {
-            "type": "document",
-            "source": {"type": "base64", "media_type": "video/mp4", "data": "AA=="},
-        },
-        "[document left out: video/mp4; only PDF and plain text are taken]",
-        ("shortened", "media.type"),
-    ),
-}
-
-
-@pytest.mark.parametrize(("part", "sent", "entry"), FOREIGN.values(), ids=FOREIGN.keys())
-def test_what_cannot_be_sent_is_sent_as_text_with_an_entry(
-    part: Any, sent: Any, entry: tuple[str, str]
-) -> None:
-    payload, entries = render_with_entries("openai_chat", user(part), system="")
-
-    assert [message["content"] for message in payload["messages"]] == [sent]
-    assert entry in entries
-
-
-def test_documents_are_files_or_their_text() -> None:
-    pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}
-    note_text = {"type": "document", "title": "n", "text": "hi", "source": {**pdf, "data": ""}}
-
-    made = messages(user({"type": "document", "source": pdf, "title": "a.pdf"}, note_text))
-
-    file = {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}
-    assert made[0]["content"] == [{"type": "file", "file": file}, text("n:\nhi")]
-
-
-def test_the_calls_of_custom_tools_are_text() -> None:
-    custom = {"openai_chat": {"type": "custom"}}
-    part = call("c1", "grep", input="x.*") | {"extras": custom}
-
-    made = messages(user("a"), reply(part), results(result("c1")))
-
-    assert made[1]["tool_calls"] == [
-        {"id": "c1", "type": "custom", "custom": {"name": "grep", "input": "x.*"}}
-    ]
-
-
-@pytest.mark.parametrize(
-    ("model", "sent"),
-    [("gpt-4.1", '{"path": '), ("mistral-large-4", '{"INVALID_JSON":"{\\"path\\": "}')],
-)
-def test_arguments_go_back_as_the_model_wrote_them_if_the_server_takes_that(
-    model: str, sent: str
-) -> None:
-    own = call("c1", path="x") | {"arguments_json": '{ "path": "x" }'}
-    cut_off = call("c2", INVALID_JSON='{"path": ') | {"arguments_json": '{"path": '}
-    turns = [user("a"), reply(own, cut_off), results(result("c1"), result("c2"))]
-
-    made = messages(*turns, model=model)
-
-    assert [one["function"]["arguments"] for one in made[1]["tool_calls"]] == [
-        '{ "path": "x" }',
-        sent,
-    ]
-
-
-def test_other_servers_have_the_user_merged_and_short_ids() -> None:
-    turns = [user("a"), user("b", PICTURE), reply(call("call_123")), results(result("call_123"))]
-
-    made = messages(*turns, note("Noon.", origin="developer"), model="mistral-large-4")
-
-    assert [one["role"] for one in made] == ["user", "assistant", "tool", "user"]
-    assert made[0]["content"][:2] == [text("a"), text("b")]
-    assert len(made[1]["tool_calls"][0]["id"]) == 9
-    assert made[3]["content"] == "<system-reminder>\nNoon.\n</system-reminder>"
 
 
 THOUGHT = {"type": "thinking", "provider": "openai_chat", "text": "need f"}

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -620,6 +620,39 @@ async def test_a_fork_takes_no_id_of_another_session_and_needs_one_to_begin_with
     with pytest.raises(UnknownSessionError):
         store.fork_now("nobody's", Session(id="fork"), at=1)
     assert [head.session.id for head in await store.list_sessions()] == ["trip"]
+
+
+# ---- retention ----
+
+
+async def test_old_sessions_are_listed_first_and_deleted_if_asked(store: SqlStore) -> None:
+    def at(days: int) -> datetime:
+        return AT + timedelta(days=days)
+
+    await store.create(Session(id="empty", created_at=at(1)))
+    for name, begun, newest in (
+        ("old", 0, 2),
+        ("active", 0, 9),
+        ("new", 9, None),
+        ("without times of events", 1, None),
+        ("without any time", None, None),
+    ):
+        await store.create(Session(id=name, created_at=None if begun is None else at(begun)))
+        events = [user_event("hi", created_at=AT)] if newest else []
+        last = user_event("bye", created_at=None if newest is None else at(newest))
+        await store.append(name, [*events, last])
+    await store.append("only events", [user_event("hi", created_at=at(1))])
+    old = {"empty", "old", "without times of events", "only events"}
+
+    listed = await store.prune(at(5))
+
+    assert {head.session.id for head in listed} == old
+    assert len(await store.list_sessions()) == 7
+    assert await store.prune(at(5), deletes=True) == listed
+    left = {head.session.id for head in await store.list_sessions()}
+    assert left == {"active", "new", "without any time"}
+    assert await store.prune(at(5), deletes=True) == []
+    assert await load(store, "active")
 
 
 # ---- opening ----
