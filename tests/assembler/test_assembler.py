@@ -129,19 +129,6 @@ async def begun(**parts: Any) -> ContextAssembler:
 # ---- calls ----
 
 
-async def test_a_first_message_becomes_a_request() -> None:
-    assembler = await begun(tools=[look])
-
-    payload = (await assembler.assemble("trip", model=OPUS)).to_request()
-
-    assert payload["model"] == OPUS
-    assert [tool["name"] for tool in payload["tools"]] == ["look"]
-    assert payload["messages"][0] == {
-        "role": "user",
-        "content": [{"type": "text", "text": "Where to in May?"}],
-    }
-
-
 async def test_every_part_may_be_given_by_name_in_the_short_form(tmp_path: Path) -> None:
     (tmp_path / "AGENT.md").write_text("Be kind.")
     (tmp_path / "skills" / "maps").mkdir(parents=True)
@@ -232,16 +219,6 @@ async def test_a_query_without_memory_is_not_ignored_in_silence() -> None:
     context = await (await begun()).assemble("trip", model=OPUS, query="Lima")
 
     assert any("no memory is configured" in warning for warning in context.report.warnings)
-
-
-async def test_an_addition_for_one_call_goes_after_the_history() -> None:
-    assembler = await begun()
-
-    context = await assembler.assemble("trip", model=OPUS, additional_system_prompt="Be brief.")
-
-    assert context.system_prompt == ""
-    assert "Be brief." in str(context.to_request()["messages"][-1])
-    assert "Be brief." not in str((await assembler.assemble("trip", model=OPUS)).to_request())
 
 
 async def test_explaining_reports_what_assembling_reports() -> None:
@@ -662,27 +639,6 @@ async def test_a_template_that_breaks_leaves_the_prompt_as_it_was(tmp_path: Path
     (tmp_path / "AGENT.md").write_text("---\ntemplate: jinja2\n---\n{{ nothing }}")
 
     assert (await assembler.assemble("trip", model=OPUS)).system_prompt == "Be kind."
-
-
-async def test_reasoning_behind_another_prefix_is_left_out_with_an_entry() -> None:
-    assembler = await begun(tools=[look])
-    thought = {"type": "thinking", "thinking": "", "signature": "sig"}
-    first = await assembler.assemble("trip", model=OPUS)
-    said = reply("Lima.")
-    await assembler.record("trip", {**said, "content": [thought, *said["content"]]}, first)
-    await assembler.add_user("trip", "And then?")
-
-    same = await assembler.assemble("trip", model=OPUS)
-    other = await assembler.assemble("trip", model=OPUS, disabled_tools=["look"])
-
-    assert [
-        [thought in message["content"] for message in context.to_request()["messages"]].count(True)
-        for context in (same, other)
-    ] == [1, 0]
-    assert "reasoning.prefix" not in {entry.rule for entry in same.report.entries}
-    [entry] = [one for one in other.report.entries if one.rule == "reasoning.prefix"]
-    assert entry.reason.startswith("1 thinking part(s)")
-    assert "bound to what stood before" in entry.reason
 
 
 # ---- tools that come and go ----

@@ -14,7 +14,7 @@ from context_assembler import (
     SessionEvent,
     user_event,
 )
-from context_assembler.errors import EmptySessionError, UnsupportedRequestError
+from context_assembler.errors import UnsupportedRequestError
 from tests.core.sessions import OPUS, PROVIDERS, QUIET, assembled, changes, stored, turns
 
 LONG = "word " * 200
@@ -142,12 +142,6 @@ async def test_a_clock_that_does_not_fit_is_neither_sent_nor_recorded() -> None:
     assert context.metadata.ledger.used_tokens <= used - 5
     assert [event.type for event in recorded] == ["assistant"]
     assert "Time: " in str(after.to_request())
-
-
-def test_a_session_of_instructions_alone_has_nothing_to_send() -> None:
-    for rows in (["S be brief"], ["N the time"], ["U "], ["A", "N the time"]):
-        with pytest.raises(EmptySessionError):
-            assembled(*rows)
 
 
 def test_a_context_can_be_rendered_for_every_provider() -> None:

@@ -152,6 +152,8 @@ def test_what_stands_in_front_of_bound_reasoning_may_not_change() -> None:
     assert kept(same, "E0", "E1", "E2") == ["E0", "E1", "E2"]
     assert kept(changed, "E0", "E1", "E2") == []
     assert changes(changed) == ["reasoning.prefix"]
+    [entry] = [one for one in changed.report.entries if one.rule == "reasoning.prefix"]
+    assert entry.reason.startswith("3 thinking part(s)")
 
 
 def test_openai_judges_each_reply_by_itself() -> None:

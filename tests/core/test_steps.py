@@ -302,16 +302,6 @@ def test_threads_may_ask_one_assembler_at_once() -> None:
     assert last == opened(store).assemble_sync("s", model=OPUS).to_request()
 
 
-def test_a_session_that_was_let_go_of_is_read_anew() -> None:
-    store = stored("U a")
-    assembler = opened(store)
-    before = assembler.assemble_sync("s", model=OPUS).to_request()
-
-    assembler.invalidate_cache("s")
-
-    assert assembler.assemble_sync("s", model=OPUS).to_request() == before
-
-
 @pytest.mark.parametrize(
     ("model", "withdrawn_at"), [(OPUS, at) for at in (9, 11, 12)] + [(HAIKU, at) for at in (12, 14)]
 )

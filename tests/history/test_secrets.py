@@ -301,31 +301,9 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 HOSTILE = [
-    "password=",
-    "password=a(",
-    "password=ab.",
-    "secret: 1",
-    "api_key = a(",
-    "curl -u a:",
-    "curl curl\n -u a:b",
-    "--a_",
-    "-",
-    "authorization: basic ",
-    "token",
-    "_",
-    *(
-        "sk-",
-        "sk-a1-",
-        "a://",
-        "a://b:",
-        "a://:%",
-        "\\",
-        "\\\n",
-        "\x1b[",
-        "\x1b]",
-        "\\u001b[",
-        "x\b",
-    ),
+    *("password=", "password=a(", "password=ab.", "secret: 1", "api_key = a(", "curl -u a:", "_"),
+    *("curl curl\n -u a:b", "--a_", "-", "authorization: basic ", "token", "sk-", "sk-a1-", "a://"),
+    *("a://b:", "a://:%", "\\", "\\\n", "\x1b[", "\x1b]", "\\u001b[", "x\b"),
 ]
 
 

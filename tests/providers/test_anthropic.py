@@ -259,27 +259,6 @@ def test_a_container_goes_back_next_to_server_tools_until_it_expires(
     assert "container" not in render("anthropic", *talk)
 
 
-def test_cache_marks_are_on_the_head_the_tail_and_a_long_step() -> None:
-    step = [
-        reply(*(call(f"t{i}") for i in range(25))),
-        results(*(result(f"t{i}") for i in range(25))),
-    ]
-
-    payload = render("anthropic", user("a"), *step, system="Be brief. " * 200, cache="auto")
-    marked = [
-        (at, place)
-        for at, message in enumerate(payload["messages"])
-        for place, block in enumerate(message["content"])
-        if "cache_control" in block
-    ]
-
-    assert payload["system"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
-    assert payload["cache_control"] == {"type": "ephemeral"}
-    assert marked == [(1, 18)]
-    assert "cache_control" not in str(render("anthropic", user("a"), cache="auto"))
-    assert "cache_control" not in str(render("anthropic", user("a"), system="x " * 9999))
-
-
 # ---- replies ----
 
 

@@ -174,24 +174,6 @@ def test_the_container_of_any_provider_s_reply_stops_nobody(
 
 
 @every_provider
-def test_a_payload_belongs_to_its_caller(provider: str) -> None:
-    talk = [user("Begin."), *([reply("x", call("c1", path="a")), results(result("c1", "y"))] * 3)]
-    wire = grown(provider, talk)
-    first, expected = payload_of(provider, wire), deepcopy(dict(payload_of(provider, wire)))
-
-    def spoil(value: Any) -> None:
-        for held in list(value.values() if isinstance(value, dict) else value):
-            if isinstance(held, dict | list):
-                spoil(held)
-        value.clear()
-
-    spoil(first)
-
-    assert payload_of(provider, wire) == expected
-    assert talk[1]["parts"][1]["arguments"] == {"path": "a"}
-
-
-@every_provider
 def test_long_conversations_are_lent_not_copied(provider: str) -> None:
     wire = grown(provider, [user("a"), reply("b")] * 2000 + [user("c")])
     listed = payload_of(provider, wire)[KEYS[provider][0]]

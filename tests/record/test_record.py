@@ -160,17 +160,6 @@ async def test_the_row_of_the_call_says_what_was_sent(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_signed_thinking_goes_back_while_everything_before_it_is_the_same(
-    assembler: ContextAssembler,
-) -> None:
-    await turn(assembler, answer(THOUGHT, text("Lima it is.")))
-    await assembler.add_user("trip", "Good.")
-
-    assert any(THOUGHT in one["content"] for one in await sent(assembler))
-    changed = await assembler.assemble("trip", model=OPUS, additional_tools=[{"name": "f"}])
-    assert "EqQB" not in str(changed.to_anthropic())
-
-
 async def test_a_note_between_a_pause_and_what_goes_on_costs_neither_call_nor_result(
     assembler: ContextAssembler,
 ) -> None:
@@ -486,21 +475,6 @@ async def test_nothing_is_learned_if_the_settings_say_so() -> None:
     assert set(await talk(ContextAssembler(config=config), 6, ratio=1.2)) == {1.0}
 
 
-async def test_two_processes_over_one_store_correct_alike(tmp_path: Path) -> None:
-    first = ContextAssembler(SqliteStore(tmp_path / "agent.db"))
-    await talk(first, 5, ratio=1.3)
-    second = ContextAssembler(SqliteStore(tmp_path / "agent.db"))
-
-    contexts = [await assembler.assemble("trip", model=OPUS) for assembler in (first, second)]
-
-    ledgers = [context.metadata.ledger for context in contexts]
-    assert ledgers[0] == ledgers[1]
-    assert ledgers[0].factor > 1
-    assert contexts[0].to_request() == contexts[1].to_request()
-    await first.sessions.close()
-    await second.sessions.close()
-
-
 # ---- single events ----
 
 
@@ -525,13 +499,3 @@ async def test_what_cannot_be_stored_is_refused_by_name(assembler: ContextAssemb
         await assembler.add_tool_result("trip", "c1", lambda: None)
     with pytest.raises(UnknownSessionError):
         await assembler.add_tool_result("trap", "c1", "done")
-
-
-async def test_recorded_notes_stay_where_they_were(assembler: ContextAssembler) -> None:
-    before = await sent(assembler)
-    await turn(assembler, answer(text("Lima.")))
-    await assembler.add_user("trip", "Good.")
-
-    assert (await sent(assembler))[: len(before)] == before
-    events = [event async for event in assembler.sessions.load("trip")]
-    assert kinds(events) == ["user", "clock", "assistant", "user"]
