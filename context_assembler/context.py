@@ -114,6 +114,8 @@ class Ledger(NamedTuple):
         counter: Name of the counter behind the figures; `is_exact` tells whether it guesses.
         factor: What reported usage corrects the counts of this call's new messages by.
         counted_tokens: The provider's own count of this payload (`exact=True`), or `None`.
+        cleared_tokens: What the provider cleared of the last call (`context_edits`), as it counted;
+            it will clear as much of this one.
     """
 
     window_tokens: int
@@ -124,6 +126,7 @@ class Ledger(NamedTuple):
     is_exact: bool = False
     factor: float = 1.0
     counted_tokens: int | None = None
+    cleared_tokens: int = 0
 
     def __repr__(self) -> str:
         return brief_repr(self)
@@ -145,7 +148,8 @@ class Ledger(NamedTuple):
     @property
     def expected_tokens(self) -> int:
         """What the provider will charge, as near as is known; no cut is made by it."""
-        return self.used_tokens if self.counted_tokens is None else self.counted_tokens
+        counted = self.used_tokens if self.counted_tokens is None else self.counted_tokens
+        return max(counted - self.cleared_tokens, 0)
 
     @property
     def free_tokens(self) -> int:

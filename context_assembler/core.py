@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
 from itertools import islice, takewhile
 from threading import Lock
@@ -1103,7 +1103,20 @@ class _Call:
             counter=self._live.family.name,
             is_exact=self._live.family.is_exact,
             factor=self._inputs.factor,
+            cleared_tokens=sum(edit.get("cleared_input_tokens", 0) for edit in self._edits),
         )
+
+    @cached_property
+    def _edits(self) -> Sequence[JsonObject]:
+        """What the provider cleared of the last call, and will clear of this one."""
+        if not self.request.parameters.context_edits:
+            return ()
+        last = self._live.store.last_call(self.session_id, until_seq=self.last_seq)
+        if last is None or last.cut != self.cut_id:
+            return ()
+        is_same = last.details.get("compaction") == self._summary_seq
+        edits: Sequence[JsonObject] = last.details.get("applied_edits", ()) if is_same else ()
+        return edits
 
     def truncation(self) -> Truncation:
         """Return what the cut left out."""
@@ -1194,6 +1207,10 @@ class _Call:
         if cut is not None and cut.marker is not None and all(e.id != "marker" for e in others):
             size = self._live.count(events.USER, marker_parts(cut.left_out))
             yield ReportEntry("note", "marker", "kept", size, size)
+        for edit in self._edits:
+            told = ", ".join(f"{key} {held:,}" for key, held in edit.items() if key != "type")
+            why = f"The provider cleared this before it answered the last call: {told}."
+            yield ReportEntry("note", edit["type"], "cleared", reason=why, rule="edits.applied")
         for _, note in self._new_notes:
             if note.note is not None:
                 yield ReportEntry("note", note.note[0], "kept", note.tokens, note.tokens)
@@ -1221,6 +1238,7 @@ class _Call:
             entries=lambda: tuple(self._entries()),
             text_of=text_of,
             reply_id=self._ids(call.reply_seq for call in calls[-1:]).get(reply, ""),
+            cleared_tokens=self.ledger().cleared_tokens,
         )
         today = self._inputs.today or datetime.now(UTC).date()
         return forecast_call(outlook, today=today, now=self._inputs.now)

@@ -232,6 +232,7 @@ class Outlook(NamedTuple):
         entries: Returns the report's entries: they know why a message is not what it was.
         text_of: Returns the system prompt or tool list that a hash stands for.
         reply_id: The event of the last call's reply.
+        cleared_tokens: What the provider cleared of the last call, and will clear again.
     """
 
     row: CallRow
@@ -244,6 +245,7 @@ class Outlook(NamedTuple):
     entries: Callable[[], Sequence[ReportEntry]] = tuple
     text_of: Callable[[str], str | None] = lambda _: None
     reply_id: str = ""
+    cleared_tokens: int = 0
 
 
 def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None) -> CacheForecast:
@@ -258,8 +260,9 @@ def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None)
     prefixes = list(outlook.prefixes()) if ours else []
     ends_at = {prefixes.index(call.prefix): call for call in ours if call.prefix in prefixes}
     stale_at = _first_stale(outlook)
-    head_tokens = outlook.total_tokens - sum(outlook.tokens)
+    head_tokens, cleared = outlook.total_tokens - sum(outlook.tokens), outlook.cleared_tokens
     tokens = list(accumulate(outlook.tokens, initial=head_tokens))
+    tokens = [max(head_tokens, each - cleared) for each in tokens]
     blocks = list(accumulate((len(turn["parts"]) for turn in turns), initial=0))
     known: list[KnownPrefix] = []
     used_at: datetime | None = None
@@ -273,9 +276,14 @@ def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None)
         known.append(KnownPrefix("head", head_tokens, 0, used_at))
     replies = [at for at, turn in enumerate(turns) if turn["role"] == "assistant"]
     before = blocks[replies[-1] if replies else -1]
-    size = CallSize(outlook.total_tokens, head_tokens, blocks[-1], before)
+    size = CallSize(tokens[-1], head_tokens, blocks[-1], before)
     cache = PromptCache(outlook.request.limits, row.provider, outlook.request.cache)
     forecast = cache.forecast(size, known, now=now, today=today)
+    if cleared:
+        # https://platform.claude.com/docs/en/build-with-claude/context-editing (read 2026-11-30)
+        told = f"The provider clears {cleared:,} tokens; if it clears more, less is read."
+        remarks = (*forecast.split.remarks, told)
+        forecast = forecast._replace(split=forecast.split._replace(remarks=remarks))
     if not outlook.calls:
         return forecast
     broken = _find_break(outlook, prefixes, max(ends_at, default=0), stale_at)

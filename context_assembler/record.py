@@ -42,6 +42,12 @@ _NO_TEXT: Final = (
     "covers; pass record(…, summary=…)."
 )
 
+# https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand (read 2026-11-30)
+_NO_SUMMARY: Final = (
+    "The provider wrote no summary (stop reason {!r}): go on with the session as it is, and compact "
+    "later, with a larger max_tokens if it was cut off."
+)
+
 
 class Answer(NamedTuple):
     """A call and its reply, read, before any of it is an event.
@@ -96,6 +102,8 @@ class Answer(NamedTuple):
         details = {**row.details, "events": event_count}
         if reply.response_id is not None:
             details["response_id"] = reply.response_id
+        if reply.edits:
+            details["applied_edits"] = list(reply.edits)
         key, counted = self.learned_key, self.sent.counted_as
         if key and counted and reply.usage is not None:
             details["learned"] = learn(known, key, counted[2], reply.usage)
@@ -105,6 +113,8 @@ class Answer(NamedTuple):
     def learned_key(self) -> str | None:
         """What the call's usage is comparable with; `None`: with nothing."""
         reply, counted = self.reply, self.sent.counted_as
+        if self.window or reply.edits:  # it is charged for something else than was sent
+            return None
         if not counted or reply.stop_reason is None or counted[2] < _LEAST_TOKENS:
             return None
         if reply.usage is None or reply.usage.input_tokens <= 0:
@@ -189,6 +199,8 @@ def read_answer(
         warnings.append(_UNUSED_SUMMARY)
     if window and not text:
         warnings.append(_NO_TEXT)
+    if sent.request.parameters.provider_compaction == "now" and not window:
+        warnings.append(_NO_SUMMARY.format(answer.stop_reason))
     return Answer(sent, answer, text, window, before, after, now, tuple(warnings))
 
 

@@ -106,6 +106,7 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # compaction.covers: The summary stands for these events.
 # compaction.twin: The plain text of a provider's own compaction is sent.
 # compaction.sealed: A provider's own compaction cannot be read; what it covers is sent.
+# edits.applied: The provider cleared it of what the model reads; the session keeps it.
 # content.caller: The program that called the tool is not sent.
 # content.fields: The API does not take some of its fields.
 # content.foreign: A block of another provider is sent as text.
@@ -168,16 +169,10 @@ Rule: TypeAlias = Literal[
     Literal["repair.empty", "repair.first_user", "repair.misplaced", "repair.missing_result"],
     Literal["repair.moved_result", "repair.orphan_result", "repair.prefill", "repair.refused"],
     Literal["repair.repeated_call", "repair.server_call", "reply.replaced", "rewind"],
-    Literal["compaction.covers", "compaction.twin", "compaction.sealed", "content.caller"],
-    Literal["content.fields", "content.foreign", "content.malformed", "content.metadata"],
-    Literal[
-        "content.repeated",
-        "content.text",
-        "content.undeclared",
-        "image.scaled",
-        "image.recoded",
-        "media.bytes",
-    ],
+    Literal["compaction.covers", "compaction.twin", "compaction.sealed", "edits.applied"],
+    Literal["content.caller", "content.fields", "content.foreign", "content.malformed"],
+    Literal["content.metadata", "content.repeated", "content.text", "content.undeclared"],
+    Literal["image.scaled", "image.recoded", "media.bytes"],
     Literal["media.count", "media.crowd", "media.empty", "media.locked", "media.pages"],
     Literal["media.role", "media.size", "media.source", "media.type", "media.unsupported"],
     Literal["reasoning.account", "reasoning.chain", "reasoning.empty", "reasoning.model"],

@@ -24,6 +24,13 @@ from context_assembler.truncation import History
 _MAX_CULPRITS: Final = 5
 _KINDS: Final = ("system", "tools", "overhead", "history", "notes")
 _NEVER: Final = 1 << 62  # later than any event
+# https://platform.claude.com/docs/en/build-with-claude/preserved-thinking#keep-tail-compaction
+# https://developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11-30)
+_PREFER: Final = (
+    "Let the provider compact (provider_compaction='now', or a number of tokens): the model has "
+    "signed its reasoning for what stood before it, and takes it only behind the provider's own "
+    "compaction. Behind a summary of yours the reasoning of what stays is left out."
+)
 
 
 class HistoryFacts(NamedTuple):
@@ -136,7 +143,8 @@ class CompactionDetector:
         If what no compaction can free is over the threshold, the answer is not needed and not
         feasible, with the culprits, the largest first. Otherwise a reason counts only if enough was
         added since the last compaction and enough can be freed. `details["why"]` says the reason with
-        its figures, `details["declined"]` why a reason does not count.
+        its figures, `details["declined"]` why a reason does not count, `details["prefer"]` why the
+        provider should make the compaction.
 
         Args:
             ledger: With the whole history, before any cut.
@@ -149,7 +157,7 @@ class CompactionDetector:
         fixed = sums["system"] + sums["tools"] + sums["overhead"]
         floor = fixed + sums["notes"] + history.pinned_tokens + history.last_turn_tokens
         used = sums.total()
-        current = used if ledger.counted_tokens is None else ledger.counted_tokens
+        current = ledger.expected_tokens
         usable, kept = max(ledger.budget_tokens, 0), sums["history"]
         threshold, name, why = self._threshold(usable, limits, floor)
         reason = name if current > threshold else None
@@ -176,6 +184,8 @@ class CompactionDetector:
         needed = reason is not None and declined is None
         if needed:
             details["why"] = why
+        if needed and limits and limits.thinking.is_prefix_bound and limits.supports("compaction"):
+            details["prefer"] = _PREFER
         return CompactionCheck(
             needed, reason if needed else None, current, threshold, feasible, floor, details
         )

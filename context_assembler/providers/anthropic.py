@@ -1073,7 +1073,9 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     last = parts[-1:] if made["stop_reason"] in _CUT_OFF and "stop_reason" in body else ()
     unfinished = tuple(part["call_id"] for part in last if part["type"] == "tool_call")
     warnings += map(wire.say_unfinished, unfinished)
-    return wire.Reply(NAME, parts=parts, unfinished_calls=unfinished, warnings=(*warnings,), **made)
+    edits = wire.objects_in(as_object(body.get("context_management")).get("applied_edits"))
+    made |= {"unfinished_calls": unfinished, "warnings": (*warnings,), "edits": (*edits,)}
+    return wire.Reply(NAME, parts=parts, **made)
 
 
 def made_by(body: JsonObject) -> dict[str, Any]:
@@ -1083,9 +1085,22 @@ def made_by(body: JsonObject) -> dict[str, Any]:
         "model": as_text(body.get("model")),
         "response_id": as_text(body.get("id")) or None,
         "stop_reason": as_text(body.get("stop_reason")) or None,
-        "usage": wire.read_usage(body.get("usage"), **_USAGE),
+        "usage": wire.read_usage(_billed(as_object(body.get("usage"))), **_USAGE),
         "container": container if as_text(container.get("id")) else None,
     }
+
+
+def _billed(usage: JsonObject) -> JsonObject:
+    """Return all that is charged: the top level leaves out what a compaction took.
+
+    Types of the anthropic package 2.14, BetaIterationsUsage (read 2026-11-30)
+    """
+    entries = wire.objects_in(usage.get("iterations"))
+    whole = dict(usage)
+    for one in (entry for entry in entries if entry.get("type") == "compaction"):
+        keys = (key for key in one if key.endswith("_tokens"))
+        whole |= {key: wire.count_of(whole.get(key)) + wire.count_of(one[key]) for key in keys}
+    return whole
 
 
 def _join_events(events: Iterable[Block]) -> Block | None:
@@ -1114,6 +1129,7 @@ def _join_events(events: Iterable[Block]) -> Block | None:
         elif kind == "message_delta" and message is not None:
             usage = {**as_object(message.get("usage")), **as_object(event.get("usage"))}
             message |= {**as_object(event.get("delta")), "usage": usage}
+            message |= {key: event[key] for key in ("context_management",) if event.get(key)}
     blocks.sort(key=itemgetter(0))
     for _, block in blocks:
         # A call's stays text if it is cut off.

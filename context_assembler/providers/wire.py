@@ -628,7 +628,8 @@ MANAGED: Final[tuple[Rule, ...]] = ("parameter.provider_compaction", "parameter.
 class Reply(NamedTuple):
     """A model's answer: `parts` are stored parts, in the order of the reply.
 
-    `unfinished_calls` are the ids of calls that the reply was cut off in: do not run them.
+    `unfinished_calls` are the ids of calls that the reply was cut off in: do not run them; `edits`
+    are what the provider cleared of the history before it answered, in its own words.
     """
 
     provider: str
@@ -640,6 +641,7 @@ class Reply(NamedTuple):
     usage: Usage | None = None
     container: JsonObject | None = None
     warnings: tuple[str, ...] = ()
+    edits: tuple[JsonObject, ...] = ()
 
 
 def field_of(value: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import accumulate, count
+from itertools import accumulate, count, takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from context_assembler.errors import UnknownModelError
@@ -21,7 +21,7 @@ from context_assembler.models import ModelLimits, get_model_limits
 from context_assembler.ports import TokenCounter
 from context_assembler.providers import check_payload
 from context_assembler.providers.gemini import PLACEHOLDER
-from context_assembler.providers.wire import as_list, as_object
+from context_assembler.providers.wire import as_list, as_object, objects_in
 from context_assembler.testing import wires
 from context_assembler.testing.wires import WIRES, Answer, RefusedError, ScriptedReply, Wire
 from context_assembler.tokens import family_for
@@ -157,6 +157,8 @@ class ProviderServer:
         for broken in found.refused:
             raise RefusedError(f"{broken.where}: {broken.message} [{broken.rule}]")
         segments, tokens, count_text = self._measure(wire, body, limits)
+        edits, segments = _edited(body, segments, tokens)
+        tokens -= sum(edit["cleared_input_tokens"] for edit in edits)
         window = limits.input_tokens or limits.window_tokens
         if tokens > window:
             overlong = wire.overlong.format(tokens=tokens, window=window)
@@ -165,9 +167,21 @@ class ProviderServer:
         for segment, fault in faults:
             if message := _OBJECTIONS.get((wire.provider, fault)):
                 raise RefusedError(f"{segment.path}: {message}")
-        reply = self._next_line(segments)
+        summary: JsonObject | None = None
+        reply, charged = self._next_line(segments), 0
+        if tokens >= (least := wire.threshold(body)):
+            # It reads all that was sent; then its summary alone stands before what it says.
+            charged, is_claude = tokens, wire.provider == "anthropic"
+            seal = _seal([limits.id, "compaction", ""], reply.text if is_claude else "")
+            summary = wire.summarized(reply.text, "" if is_claude and least else seal)
+            said = objects_in(body[wire.history])
+            lead = takewhile(lambda one: one.get("role") == "developer", said)
+            whole = {**body, wire.history: [*lead, summary]}
+            segments, tokens, _ = self._measure(wire, whole, limits)
+            reply = self._next_line(segments) if least else ScriptedReply(stop_reason="compaction")
+            tokens = tokens if least or not is_claude else 0
         calls = [f" {c.name} {compact_json(dict(c.arguments))}" for c in reply.tool_calls]
-        read, written = self._use_cache(wire, segments, body, limits)
+        read, written = self._use_cache(wire, segments, body, limits) if tokens else (0, 0)
         thinking = reply.thinking or ""
         display = as_object(body.get("thinking")).get("display")
         shows = limits.thinking.kinds == ("budget",) or display == "summarized"
@@ -181,7 +195,8 @@ class ProviderServer:
         )
         sealed = shown, _sign(shown, segments, limits)
         left_out = [(segment.path, f"{fault}_mismatch") for segment, fault in faults if fault]
-        return Answer(next(self._numbers), reply, limits, body, usage, *sealed, left_out)
+        about = limits, body, usage, *sealed, left_out, summary, charged, edits
+        return Answer(next(self._numbers), reply, *about)
 
     def _next_line(self, segments: Sequence[_Segment]) -> ScriptedReply:
         if self._script is None:
@@ -360,14 +375,16 @@ def _segments(wire: Wire, body: JsonObject, count_text: Callable[[str], int]) ->
     """Yield settings that are part of the prompt, tools, system blocks, then those of messages."""
     for path, owner, block in wire.blocks(body):
         is_reasoning = block.get("type") in ("thinking", "reasoning")
+        is_sealed = is_reasoning or block.get("type") == "compaction"
         content = compact_json(_without(block, ()))
         bound = "" if is_reasoning else f"{owner}\n{compact_json(_without(block, _SIGNATURES))}"
         tokens = 4 if path.endswith("content.0") else 0
         tokens += _MEDIA_TOKENS * len(_MEDIA.findall(content))
         if owner != "settings":
             tokens += count_text(content if owner == "tool" else _text_of(block))
-        is_marked, thought = any(block.get(mark) for mark in _MARKS), block.get("thinking", "")
-        named = [block.get(name) for name in _SIGNATURES[: 3 if is_reasoning else 1]]
+        is_marked = any(block.get(mark) for mark in _MARKS)
+        thought = block.get("thinking") or block.get("content", "")
+        named = [block.get(name) for name in _SIGNATURES[: 3 if is_sealed else 1]]
         signature = next((one for one in named if one not in _NO_SIGNATURES), None)
         key = f"{owner}\n{content}"
         yield _Segment(path, key, bound, tokens, is_marked, signature, str(thought))
@@ -419,8 +436,11 @@ def _sealed(fields: list[str], text: str) -> list[str]:
 def _sign(text: str, segments: Sequence[_Segment], limits: ModelLimits) -> str:
     signed = [s.signature for s in segments if (_open(s) or [""])[0] == limits.id]
     prefix = ["", *_digests(segment.bound for segment in segments)][-1]
-    seal = _sealed([limits.id, prefix, _digest(signed[-1] if signed else "")], text)
-    return urlsafe_b64encode(json.dumps(seal).encode()).decode()
+    return _seal([limits.id, prefix, _digest(signed[-1] if signed else "")], text)
+
+
+def _seal(fields: list[str], text: str) -> str:
+    return urlsafe_b64encode(json.dumps(_sealed(fields, text)).encode()).decode()
 
 
 def _open(segment: _Segment) -> list[str] | None:
@@ -430,6 +450,26 @@ def _open(segment: _Segment) -> list[str] | None:
     except ValueError:
         return None
     return seal[:3] if seal == _sealed(seal[:3], segment.text) else None
+
+
+def _edited(
+    body: JsonObject, segments: list[_Segment], tokens: int
+) -> tuple[list[JsonObject], list[_Segment]]:
+    """Return what is cleared, results of tools beyond the newest, and what is left of the prompt.
+
+    https://platform.claude.com/docs/en/build-with-claude/context-editing (2026-11-30)
+    """
+    edits: list[JsonObject] = []
+    for edit in objects_in(as_object(body.get("context_management")).get("edits")):
+        results = [at for at, one in enumerate(segments) if '"type":"tool_result"' in one.key]
+        cleared = results[: -as_object(edit.get("keep")).get("value", 3)]
+        least = as_object(edit.get("trigger")).get("value", 100_000)
+        if edit["type"] == "clear_tool_uses_20250919" and cleared and tokens > least:
+            figures = {"cleared_input_tokens": sum(segments[at].tokens for at in cleared)}
+            edits.append({"type": edit["type"], "cleared_tool_uses": len(cleared), **figures})
+            for at in cleared:
+                segments[at] = segments[at]._replace(key=f"{segments[at].key} cleared", tokens=0)
+    return edits, segments
 
 
 def _judge_reasoning(
@@ -444,6 +484,8 @@ def _judge_reasoning(
         seal = _open(segment)
         if seal is None:
             yield segment, "seal"
+        elif seal[1] == "compaction":  # bound to its text alone
+            yield segment, ""
         elif seal[0] != limits.id:
             yield segment, "model"
         elif is_bound and seal[1] != prefix:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final, NamedTuple
 
 from context_assembler.events import Json, JsonObject, ToolCall, Usage, compact_json
@@ -33,7 +34,10 @@ class ScriptedReply(Scripted):
 
 
 class Answer(NamedTuple):
-    """A scripted reply to one request; `signature` is the model's for its reasoning as `shown`."""
+    """A scripted reply to one request; `signature` is the model's for its reasoning as `shown`.
+
+    `summary` is a message with the compaction that comes first; `charged` is what that cost.
+    """
 
     number: int
     reply: ScriptedReply
@@ -43,6 +47,9 @@ class Answer(NamedTuple):
     shown: str
     signature: str
     left_out: Sequence[tuple[str, str]]
+    summary: JsonObject | None = None
+    charged: int = 0
+    edits: Sequence[JsonObject] = ()
 
 
 class RefusedError(Exception):
@@ -103,6 +110,16 @@ class Wire:
         """Return the blocks of one message."""
         return [*_blocks(message.get("content")), *objects_in(message.get("tool_calls"))]
 
+    def threshold(self, body: JsonObject) -> float:
+        """Return from how many tokens on the provider compacts; 0: it does nothing else."""
+        del body
+        return inf
+
+    def summarized(self, text: str, seal: str) -> JsonObject:
+        """Return a compaction as the message that goes back first; other APIs have none."""
+        block = {"type": "compaction", "content": text} | ({"signature": seal} if seal else {})
+        return {"role": "assistant", "content": [block]}
+
     def reply(self, answer: Answer) -> dict[str, Any]:
         """Return the answer as JSON."""
         raise NotImplementedError
@@ -125,14 +142,23 @@ class _Anthropic(Wire):
     def to_arguments(self, body: JsonObject, headers: Mapping[str, str]) -> JsonObject:
         # Sampling travels in `extra_body` with the old version of the API.
         arguments = _without(body, "stream")
+        if betas := headers.get("anthropic-beta"):
+            arguments["betas"] = betas.split(",")
         if headers.get("anthropic-version") == "2023-06-01":
             names = arguments.keys() & {"temperature", "top_p", "top_k"}
             arguments["extra_headers"] = {"anthropic-version": "2023-06-01"}
             arguments["extra_body"] = {name: arguments.pop(name) for name in sorted(names)}
         return arguments
 
+    def threshold(self, body: JsonObject) -> float:
+        edits = objects_in(as_object(body.get("context_management")).get("edits"))
+        asked = [one for one in edits if one["type"] == "compact_20260112"]
+        values = (as_object(one.get("trigger")).get("value", 150_000) for one in asked)
+        return 0 if body.get("compaction") else next(values, inf)
+
     def reply(self, answer: Answer) -> dict[str, Any]:
         reply, usage, content = answer.reply, answer.usage, list[JsonObject]()
+        content += as_object(answer.summary).get("content", ())
         if reply.thinking is not None and answer.limits.thinking.kinds:
             seen = {"thinking": answer.shown, "signature": answer.signature}
             content.append({"type": "thinking", **seen})
@@ -143,15 +169,19 @@ class _Anthropic(Wire):
             content.append({"type": "tool_use", **made})
         cached = usage.cache_read_tokens + usage.cache_write_tokens
         head = {"id": f"msg_{answer.number:04d}", "type": "message", "role": "assistant"}
-        end = {"stop_reason": answer.reply.stop_reason, "stop_sequence": None}
+        end: dict[str, Any] = {"stop_reason": answer.reply.stop_reason, "stop_sequence": None}
         figures = {
             "input_tokens": usage.input_tokens - cached,
             "cache_read_input_tokens": usage.cache_read_tokens,
             "cache_creation_input_tokens": usage.cache_write_tokens,
             "output_tokens": usage.output_tokens,
         }
-        model = answer.body["model"]
-        return {**head, "model": model, "content": content, **end, "usage": figures}
+        if answer.charged:
+            written = {"type": "compaction", "input_tokens": answer.charged, "output_tokens": 99}
+            end["usage"] = {**figures, "iterations": [written]}
+        managed: JsonObject = {"context_management": {"applied_edits": [*answer.edits]}}
+        about = {"model": answer.body["model"], **(managed if answer.edits else {})}
+        return {**head, **about, "content": content, "usage": figures, **end}
 
     def stream(self, reply: dict[str, Any]) -> Iterator[str]:
         yield _event("message_start", message={**reply, "content": [], "stop_reason": None})
@@ -159,8 +189,9 @@ class _Anthropic(Wire):
             kind = block["type"]
             is_call = kind == "tool_use"
             name, field = ("input_json", "partial_json") if is_call else (kind, kind)
-            text: str = json.dumps(block["input"]) if is_call else block[kind]
-            start: dict[str, Any] = {"input": dict[str, Any]()} if is_call else {kind: ""}
+            text: str = json.dumps(block["input"]) if is_call else block.get(kind, "")
+            start: dict[str, Any] = {"input": dict[str, Any]()} if is_call else {}
+            start |= {kind: ""} if kind in block else {}  # a compaction comes whole
             deltas = [{"type": f"{name}_delta", field: half} for half in _halves(text)]
             if kind == "thinking":
                 start["signature"] = ""
@@ -264,6 +295,15 @@ class _Responses(_OpenAI):
             return _blocks(message.get("content"))
         return [_without(message, "id", "status")]
 
+    def threshold(self, body: JsonObject) -> float:
+        managed = objects_in(body.get("context_management"))
+        is_asked = {"type": "compaction_trigger"} in objects_in(body.get("input"))
+        return 0 if is_asked else next((one["compact_threshold"] for one in managed), inf)
+
+    def summarized(self, text: str, seal: str) -> JsonObject:
+        del text
+        return {"type": "compaction", "id": "cmp_1", "encrypted_content": seal}
+
     def reply(self, answer: Answer) -> dict[str, Any]:
         is_cut, items = answer.reply.stop_reason == "max_tokens", answer.body["input"]
         # Reasoning whose prefix changed was not used, which the reply says.
@@ -289,6 +329,7 @@ class _Responses(_OpenAI):
 
     def _output(self, answer: Answer) -> Iterator[JsonObject]:
         reply, number = answer.reply, f"{answer.number:04d}"
+        yield from [answer.summary] if answer.summary else ()
         if reply.thinking is not None and answer.limits.thinking.kinds:
             shows = as_object(answer.body.get("reasoning")).get("summary") is not None
             summary = [{"type": "summary_text", "text": reply.thinking}] if shows else []
@@ -333,6 +374,20 @@ class _Responses(_OpenAI):
                 yield "content_part.done", {**at, "part": piece}
             yield "output_item.done", {**place, "item": item}
         yield reply["status"], {"response": reply}
+
+
+class _Compact(_Responses):
+    """The call that compacts a conversation: the user's messages come back, and one compaction."""
+
+    def threshold(self, body: JsonObject) -> float:
+        del body
+        return 0
+
+    def reply(self, answer: Answer) -> dict[str, Any]:
+        made, said = super().reply(answer), objects_in(answer.body["input"])
+        output = [*(one for one in said if one.get("role") == "user"), *made["output"]]
+        about = {"id": made["id"], "created_at": 0, "usage": made["usage"]}
+        return {**about, "object": "response.compaction", "output": output}
 
 
 class _Gemini(Wire):
@@ -397,5 +452,6 @@ WIRES: Final[Mapping[str, Wire]] = {
     "/v1/messages": _Anthropic(),
     "/v1/chat/completions": _Chat(),
     "/v1/responses": _Responses(),
+    "/v1/responses/compact": _Compact(),
     "gemini": _Gemini(),
 }
