@@ -746,11 +746,10 @@ class Wire(wire.GrownWire):
 
         https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand (read 2026-11-30)
         """
-        given, choice = request.parameters, request.parameters.tool_choice
-        empty = Parameters(given.max_tokens)
+        given, empty = request.parameters, Parameters(request.parameters.max_tokens)
         for name in ("stop_sequences", "response_format", "context_edits", "tool_choice"):
-            is_free = name == "tool_choice" and choice and choice.mode in ("auto", "none")
-            if getattr(given, name) and not is_free:
+            asked = getattr(given, name)
+            if asked and getattr(asked, "mode", "any") not in ("auto", "none"):
                 why = "It is not sent: a request for a compaction takes none."
                 self.report(name, why, "parameter.provider_compaction")
                 given = given._replace(**{name: getattr(empty, name)})
@@ -759,16 +758,16 @@ class Wire(wire.GrownWire):
     def _managed(self, request: Request) -> tuple[Block, set[str]]:
         """Return what the provider does with the history, and what that needs of betas."""
         given = request.parameters
-        asked, edits = given.provider_compaction, list(given.context_edits)
+        asked = given.provider_compaction
         if request.limits.provider != NAME:
             self.leave_history(request, *wire.MANAGED)
             return {}, set()
         if asked == "now":
             return {"compaction": {"type": "summarize"}}, {"edit on demand"}
-        for at, one in enumerate(edits):  # lists in them are names of tools
-            named = {key: names for key, held in one.items() if (names := as_list(held))}
-            told = {key: [self.names.get(n, n) for n in names] for key, names in named.items()}
-            edits[at] = {**plain_json(one), **told}
+        for edit in (edits := plain_json(given.context_edits)):
+            for key, names in edit.items():  # its lists are names of tools
+                if as_list(names):
+                    edit[key] = [self.names.get(name, name) for name in names]
         if asked and "signed compaction" in self.features:
             # https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand (2026-11-30)
             why = "It waits: the API takes no threshold next to a compaction that it signed."

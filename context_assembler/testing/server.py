@@ -157,7 +157,7 @@ class ProviderServer:
         for broken in found.refused:
             raise RefusedError(f"{broken.where}: {broken.message} [{broken.rule}]")
         segments, tokens, count_text = self._measure(wire, body, limits)
-        edits, segments = _edited(body, segments, tokens)
+        edits = list(_clear(body, segments, tokens))
         tokens -= sum(edit["cleared_input_tokens"] for edit in edits)
         window = limits.input_tokens or limits.window_tokens
         if tokens > window:
@@ -452,24 +452,20 @@ def _open(segment: _Segment) -> list[str] | None:
     return seal[:3] if seal == _sealed(seal[:3], segment.text) else None
 
 
-def _edited(
-    body: JsonObject, segments: list[_Segment], tokens: int
-) -> tuple[list[JsonObject], list[_Segment]]:
-    """Return what is cleared, results of tools beyond the newest, and what is left of the prompt.
+def _clear(body: JsonObject, segments: list[_Segment], tokens: int) -> Iterator[JsonObject]:
+    """Clear results of tools beyond the newest, and say so.
 
     https://platform.claude.com/docs/en/build-with-claude/context-editing (2026-11-30)
     """
-    edits: list[JsonObject] = []
     for edit in objects_in(as_object(body.get("context_management")).get("edits")):
         results = [at for at, one in enumerate(segments) if '"type":"tool_result"' in one.key]
         cleared = results[: -as_object(edit.get("keep")).get("value", 3)]
         least = as_object(edit.get("trigger")).get("value", 100_000)
         if edit["type"] == "clear_tool_uses_20250919" and cleared and tokens > least:
             figures = {"cleared_input_tokens": sum(segments[at].tokens for at in cleared)}
-            edits.append({"type": edit["type"], "cleared_tool_uses": len(cleared), **figures})
+            yield {"type": edit["type"], "cleared_tool_uses": len(cleared), **figures}
             for at in cleared:
                 segments[at] = segments[at]._replace(key=f"{segments[at].key} cleared", tokens=0)
-    return edits, segments
 
 
 def _judge_reasoning(
