@@ -25,6 +25,11 @@ settings.register_profile("ci", settings.get_profile("repository"), derandomize=
 settings.load_profile("ci" if os.environ.get("CI") else "repository")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests: one that begins last keeps the other processors waiting."""
+    items.sort(key=lambda item: "types/test_types.py" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory

@@ -5,14 +5,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler import (
-    ContextAssembler,
-    ReportEntry,
-    SessionEvent,
-    Text,
-    Thinking,
-    ToolCall,
-)
+from context_assembler import ContextAssembler, ReportEntry, SessionEvent, Text, Thinking, ToolCall
 from context_assembler.events import Provenance
 from context_assembler.providers import check_payload
 from tests.core.sessions import HAIKU, OPUS, QUIET, add, assembled, opened, stored

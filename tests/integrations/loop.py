@@ -142,12 +142,7 @@ def check_example(name: str, line: str, folder: Path) -> None:
     kept = {k: held for k, held in os.environ.items() if not k.endswith("_API_KEY")}
     program = ROOT / "examples" / "integrations" / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, program],
-        cwd=folder,
-        env=kept,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, program], cwd=folder, env=kept, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert line in done.stdout

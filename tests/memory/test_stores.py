@@ -49,12 +49,7 @@ PEARS: Final = [
         vector=EAST,
     ),
     MemoryRecord(
-        id="c",
-        text="c pear",
-        parent_id="doc",
-        created_at=AT + 2 * DAY,
-        importance=0.7,
-        vector=EAST,
+        id="c", text="c pear", parent_id="doc", created_at=AT + 2 * DAY, importance=0.7, vector=EAST
     ),
 ]
 FILTERED: Final[Mapping[str, tuple[MemoryFilters, list[str]]]] = {

@@ -374,7 +374,7 @@ def test_override_files_are_looked_for_in_order(
     monkeypatch.setenv("CONTEXT_ASSEMBLER_MODELS", str(tmp_path / "named.yaml"))
 
     assert override_paths() == [
-        *(str(tmp_path / "named.yaml"), "model_limits.local.yaml", str(shared)),
+        *(str(tmp_path / "named.yaml"), "model_limits.local.yaml", str(shared))
     ]
 
     monkeypatch.setenv("CONTEXT_ASSEMBLER_MODELS", "/nowhere.yaml")

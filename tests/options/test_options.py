@@ -86,11 +86,7 @@ NO_SCHEMAS: list[tuple[str, Any, str]] = [
     ("a form without one", {"type": "json_schema"}, "'json_schema' is not a type"),
     ("an unknown type", {"type": "object", "items": {"type": "x"}}, "'x' is not a type"),
     ("too deep a one", DEEP, "nested deeper than 200 levels"),
-    (
-        "what UTF-8 cannot say",
-        {"type": "string", "title": "\ud800"},
-        "surrogates not allowed",
-    ),
+    ("what UTF-8 cannot say", {"type": "string", "title": "\ud800"}, "surrogates not allowed"),
     ("a list by name", {"type": "object", "properties": [PLACE]}, "'properties' cannot be"),
     ("no model", BaseModel, "the class of a pydantic model"),
     ("no number", {"type": "number", "maximum": float("nan")}, "not JSON compliant"),

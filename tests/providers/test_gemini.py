@@ -136,14 +136,14 @@ def piece(name: str = "", **fields: Any) -> dict[str, Any]:
 SAYS_A: Any = [{"jsonPath": "$.a", "numberValue": 1}]
 PIECES: dict[str, list[dict[str, Any]]] = {
     "a name, then arguments": [
-        *(piece("read", willContinue=True), piece(partialArgs=SAYS_A, willContinue=True), piece()),
+        *(piece("read", willContinue=True), piece(partialArgs=SAYS_A, willContinue=True), piece())
     ],
     "an end that says so": [
-        *(piece("read", willContinue=True), piece(partialArgs=SAYS_A, willContinue=False)),
+        *(piece("read", willContinue=True), piece(partialArgs=SAYS_A, willContinue=False))
     ],
     "all in one": [piece("read", partialArgs=SAYS_A)],
     "the SDK's names": [
-        *(piece("read", will_continue=True), piece(partial_args=SAYS_A, will_continue=False)),
+        *(piece("read", will_continue=True), piece(partial_args=SAYS_A, will_continue=False))
     ],
     "broken off": [piece("read", willContinue=True)],
 }

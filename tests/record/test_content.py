@@ -45,10 +45,7 @@ PAPER = Document(source=Base64Source(media_type="application/pdf", data=PDF))
 HI = Text("Hi.")
 
 SAID: Any = {"type": "text", "text": "Hi."}
-BLOCK: Any = {
-    "type": "image",
-    "source": {"type": "base64", "media_type": "image/png", "data": PNG},
-}
+BLOCK: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 PDF_SOURCE = {"type": "base64", "media_type": "application/pdf", "data": PDF}
 CHAT_URL: Any = {"type": "image_url", "image_url": {"url": URL}}
 MCP_PICTURE: Any = {"type": "image", "data": PNG, "mimeType": "image/png"}
@@ -89,10 +86,7 @@ CONTENT: dict[str, tuple[Any, tuple[Any, ...]]] = {
         [{"type": "resource", "resource": {"uri": "file:///a", "text": "Hi."}}],
         (Text("file:///a\nHi."),),
     ),
-    "MCP: a resource that is a picture": (
-        [{"type": "resource", "resource": RESOURCE}],
-        (PICTURE,),
-    ),
+    "MCP: a resource that is a picture": ([{"type": "resource", "resource": RESOURCE}], (PICTURE,)),
     "MCP: a link": (
         [{"type": "resource_link", "uri": "file:///a", "name": "A"}],
         (Text("[A](file:///a)"),),

@@ -76,9 +76,7 @@ REPLIES: dict[str, tuple[str, Any]] = {
         {
             "responseId": "id_1",
             "modelVersion": "gemini-2.5-pro",
-            "candidates": [
-                {"finishReason": "STOP", "content": {"role": "model", "parts": PARTS}},
-            ],
+            "candidates": [{"finishReason": "STOP", "content": {"role": "model", "parts": PARTS}}],
             "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 5},
         },
     ),

@@ -263,10 +263,7 @@ BLOCK_STREAMS: dict[str, list[Any]] = {
     "an index each": [*block(0, "c1", ONE), *block(1, "c2", TWO)],
     "woven": woven(block(0, "c1", ONE), block(1, "c2", TWO)),
     "one index": [*block(0, "c1", ONE), *block(0, "c2", TWO)],
-    "no index": [
-        *block(0, "c1", ONE, says_index=False),
-        *block(0, "c2", TWO, says_index=False),
-    ],
+    "no index": [*block(0, "c1", ONE, says_index=False), *block(0, "c2", TWO, says_index=False)],
 }
 
 

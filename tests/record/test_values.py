@@ -44,11 +44,7 @@ def test_a_copy_is_equal(copied: Callable[[SessionEvent], SessionEvent]) -> None
 def test_json_has_the_fields_that_hold_something() -> None:
     made_by = Provenance(provider="anthropic", model="m", usage=Usage(input_tokens=3))
 
-    assert to_json(made_by) == {
-        "provider": "anthropic",
-        "model": "m",
-        "usage": {"input_tokens": 3},
-    }
+    assert to_json(made_by) == {"provider": "anthropic", "model": "m", "usage": {"input_tokens": 3}}
     part: Any = {"type": "image", "source": {"type": "url", "url": "u"}}
     assert to_json(part_from_json(part)) == part
     assert to_json(UrlSource(url="u")) == {"type": "url", "url": "u"}

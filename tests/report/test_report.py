@@ -261,10 +261,7 @@ FILES: dict[str, tuple[File, tuple[Decision, int, str, str]]] = {
         File("A", "ok", "be kind", ("Shortened.",), is_shortened=True),
         ("shortened", 2, "Shortened.", "file.shortened"),
     ),
-    "missing": (
-        File("A", "missing"),
-        ("dropped", 0, "There is no such file.", "file.missing"),
-    ),
+    "missing": (File("A", "missing"), ("dropped", 0, "There is no such file.", "file.missing")),
     "blocked": (File("A", "blocked"), ("blocked", 0, "It was refused.", "file.blocked")),
 }
 

@@ -273,11 +273,7 @@ FAILED: list[tuple[tuple[str, dict[str, Any]], str, str]] = [
         "cart.py: String not found.",
     ),
     (("ExitPlanMode", {"plan": "…"}), "no plan", "ExitPlanMode failed: no plan"),
-    (
-        ("ExitPlanMode", {}),
-        f"{REFUSED}\nthe user said:\nUse a real hook",
-        "refused: Use a real",
-    ),
+    (("ExitPlanMode", {}), f"{REFUSED}\nthe user said:\nUse a real hook", "refused: Use a real"),
     (("Write", {"file_path": "/src/shop/x", "content": ""}), f"{REFUSED} STOP what", ""),
     (("Write", {"file_path": "/src/shop/x", "content": ""}), "", "Write failed: x"),
 ]

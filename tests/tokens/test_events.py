@@ -303,11 +303,7 @@ SCHEMAS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("schema", "written"), SCHEMAS.values(), ids=SCHEMAS.keys())
 def test_openai_reads_a_schema_as_a_type(schema: dict[str, Any], written: str) -> None:
-    root = {
-        "properties": {"x": schema},
-        "required": ["x"],
-        "$defs": {"Kind": {"enum": ["x", "y"]}},
-    }
+    root = {"properties": {"x": schema}, "required": ["x"], "$defs": {"Kind": {"enum": ["x", "y"]}}}
     spec = ToolSpec(name="f", description="A.\n\nB.", input_schema=root)
 
     text = f"type f = (_: {{\nx: {written},\n}}) => any;\n\n"

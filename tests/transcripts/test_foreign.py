@@ -102,10 +102,7 @@ def test_a_sample_among_rows_of_nobody_is_refused(name: str, sample: Any, row: A
 def test_a_message_that_holds_nothing_is_none_of_nobody(name: str) -> None:
     said = [{"text": "hi"}]
     talks: dict[str, list[dict[str, Any]]] = {
-        "vercel_ai": [
-            {"role": "user", "parts": [text("hi")]},
-            {"role": "assistant", "parts": []},
-        ],
+        "vercel_ai": [{"role": "user", "parts": [text("hi")]}, {"role": "assistant", "parts": []}],
         "bedrock": [{"role": "user", "content": said}, {"role": "assistant", "content": []}],
         "gemini": [{"role": "user", "parts": said}, {"role": "user", "parts": []}],
         "goose": [told("user", text("hi")), told("assistant")],
