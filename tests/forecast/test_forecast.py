@@ -294,73 +294,57 @@ LOST = ReportEntry(
     "message", "e3", "repaired", reason="A result is missing.", rule="repair.missing_result"
 )
 CAP = ReportEntry("message", "e3", "shortened", reason="Too long.", rule="entry.cap")
-BREAKS: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
-    "another model": (
-        {"row": replace(LAST, model="other")},
-        ("model", "other", "The last call went to claude over anthropic"),
-    ),
+ANEW: Final = {"prefixes": ["x"] * 4}
+CUT: Final = {"row": replace(LAST, cut=7)}
+UNSHARED: Final = "It did not stand at this place in the last call."
+WENT: Final = "The last call went to claude over anthropic"
+# What is different from the last call; of what broke the prefix kind, id and reason.
+BREAKS: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "another model": ({"row": replace(LAST, model="other")}, "model", "other", WENT),
     "another account": (
-        {"row": replace(LAST, account="theirs")},
-        ("model", "claude", "The last call went to claude over anthropic under the account 'ours'"),
+        *({"row": replace(LAST, account="theirs")}, "model", "claude"),
+        f"{WENT} under the account 'ours'",
     ),
     "an edited section": (
-        {"row": replace(LAST, system_hash="s2"), "prefixes": ["x"] * 4},
-        ("section", "agent", "The section is not what it was"),
+        *(ANEW | {"row": replace(LAST, system_hash="s2")}, "section", "agent"),
+        "The section is not what it was",
     ),
     "a tool that came": (
-        {"row": replace(LAST, tools_hash="t2"), "prefixes": ["x"] * 4},
-        ("tool", "write", "The tool is not what it was"),
+        *(ANEW | {"row": replace(LAST, tools_hash="t2")}, "tool", "write"),
+        "The tool is not what it was",
     ),
     "a cut with a marker": (
-        {
-            "row": replace(LAST, cut=7),
-            "turns": [TURNS[0], MARKER, TURNS[2]],
-            "prefixes": ["x"] * 4,
-            "entries": [dropped("e2")],
-        },
-        ("message", "marker", "It does not fit."),
+        ANEW | CUT | {"turns": [TURNS[0], MARKER, TURNS[2]], "entries": [dropped("e2")]},
+        *("message", "marker", "It does not fit."),
     ),
     "a cut without one": (
-        {
-            "row": replace(LAST, cut=7),
-            "turns": TURNS[2:],
-            "prefixes": ["x"] * 2,
-            "entries": [dropped("e1", "simple.drop")],
-        },
-        ("message", "e3", "It does not fit."),
+        {"turns": TURNS[2:], "prefixes": ["x"] * 2, "entries": [dropped("e1", "simple.drop")]}
+        | CUT,
+        *("message", "e3", "It does not fit."),
     ),
-    "a stub": (
-        {"row": replace(LAST, cut=7), "prefixes": ["x"] * 4, "entries": [CAP, STUB]},
-        ("message", "e3", "A bulky result."),
-    ),
+    "a stub": (ANEW | CUT | {"entries": [CAP, STUB]}, "message", "e3", "A bulky result."),
     "a repair, under the same cut": (
-        {"prefixes": ["x"] * 4, "entries": [CAP, STUB, LOST]},
-        ("message", "e3", "A result is missing."),
+        ANEW | {"entries": [CAP, STUB, LOST]},
+        *("message", "e3", "A result is missing."),
     ),
     "a compaction": (
         {"turns": [SUMMARY, TURNS[2]], "prefixes": ["x"] * 3},
-        ("message", "e9", "A compaction stands for what was sent before."),
+        *("message", "e9", "A compaction stands for what was sent before."),
     ),
-    "something else": (
-        {"prefixes": ["x"] * 4, "entries": [CAP]},
-        ("message", "e1", "It did not stand at this place in the last call."),
-    ),
-    "nothing is left": (
-        {"turns": [], "prefixes": ["x"]},
-        ("message", "the end", "It did not stand at this place in the last call."),
-    ),
+    "something else": (ANEW | {"entries": [CAP]}, "message", "e1", UNSHARED),
+    "nothing is left": ({"turns": [], "prefixes": ["x"]}, "message", "the end", UNSHARED),
 }
 
 
-@pytest.mark.parametrize(("changes", "expected"), BREAKS.values(), ids=BREAKS)
+@pytest.mark.parametrize(("changes", "piece", "id", "reason"), BREAKS.values(), ids=BREAKS)
 def test_a_prefix_that_breaks_is_named_with_the_reason(
-    changes: dict[str, Any], expected: tuple[str, str, str]
+    changes: dict[str, Any], piece: str, id: str, reason: str
 ) -> None:
     broken = forecast(**changes).broken
 
     assert broken is not None
-    assert (broken.piece, broken.id) == expected[:2]
-    assert broken.reason.startswith(expected[2])
+    assert (broken.piece, broken.id) == (piece, id)
+    assert broken.reason.startswith(reason)
 
 
 def test_what_this_model_was_sent_earlier_is_there_after_another_one_was_asked() -> None:

@@ -84,18 +84,17 @@ GRAPH_LINES: Final = "\n".join(
 )
 OWN: Final = b"".join(write_memories([MemoryRecord(id="a", text="a pear", namespace="shop")]))
 
+LIKED: Final = ["Likes green tea", "Runs on Sundays"]
+PAGE: Final = {"count": 2, "next": None, "previous": None, "results": MEM0}
+WORKS: Final = ["writes code\nlikes tea", "Acme", "Ada L works_at Acme"]
+FIXED: Final = (
+    "[WIP] Login fixed\nA cookie was too old\nThe cookie expired.\nCookies last a day\n"
+    "The clock was off"
+)
 GIVEN: Final[Mapping[str, tuple[Any, str, list[str]]]] = {
-    "mem0, a list": (MEM0, "mem0", ["Likes green tea", "Runs on Sundays"]),
-    "mem0, a page": (
-        {"count": 2, "next": None, "previous": None, "results": MEM0},
-        "mem0",
-        ["Likes green tea", "Runs on Sundays"],
-    ),
-    "mem0, lines": (
-        "\r\n".join(map(json.dumps, MEM0)),
-        "mem0",
-        ["Likes green tea", "Runs on Sundays"],
-    ),
+    "mem0, a list": (MEM0, "mem0", LIKED),
+    "mem0, a page": (PAGE, "mem0", LIKED),
+    "mem0, lines": ("\r\n".join(map(json.dumps, MEM0)), "mem0", LIKED),
     "mem0, with relations": (
         {"results": MEM0[:1], "relations": EDGES},
         "mem0",
@@ -104,39 +103,15 @@ GIVEN: Final[Mapping[str, tuple[Any, str, list[str]]]] = {
     "claude-mem": (
         CLAUDE_MEM,
         "claude-mem",
-        [
-            (
-                "[WIP] Login fixed\nA cookie was too old\nThe cookie expired.\nCookies last a day\n"
-                "The clock was off"
-            ),
-            "Fix the login\nshop",
-            "Check clocks",
-            "Why am I out?",
-        ],
+        [FIXED, "Fix the login\nshop", "Check clocks", "Why am I out?"],
     ),
-    "the MCP server's lines": (
-        f"{GRAPH_LINES}\n",
-        "mcp-memory",
-        ["writes code\nlikes tea", "Acme", "Ada L works_at Acme"],
-    ),
-    "the MCP server's graph": (
-        GRAPH,
-        "mcp-memory",
-        ["writes code\nlikes tea", "Acme", "Ada L works_at Acme"],
-    ),
-    "one line of the MCP server": (
-        GRAPH_LINES.split("\n")[0],
-        "mcp-memory",
-        ["writes code\nlikes tea"],
-    ),
+    "the MCP server's lines": (f"{GRAPH_LINES}\n", "mcp-memory", WORKS),
+    "the MCP server's graph": (GRAPH, "mcp-memory", WORKS),
+    "one line of the MCP server": (GRAPH_LINES.split("\n")[0], "mcp-memory", WORKS[:1]),
     "our own export": (OWN, "context-assembler", ["a pear"]),
     "lines written by hand": ('{"text": "a", "kind": "code"}', "context-assembler", ["a"]),
     "an empty export": (b"", "context-assembler", []),
-    "a mark before it": (
-        b"\xef\xbb\xbf" + json.dumps(MEM0[1:]).encode(),
-        "mem0",
-        ["Runs on Sundays"],
-    ),
+    "a mark before it": (b"\xef\xbb\xbf" + json.dumps(MEM0[1:]).encode(), "mem0", LIKED[1:]),
     "a line separator in a text": (
         json.dumps({"id": "x", "memory": "a\u2028b"}, ensure_ascii=False),
         "mem0",

@@ -26,18 +26,7 @@ TEMPLATES = {
     "districts": [f"用户的办公室在{name}区。" for name in DISTRICTS.split()],
     "states": [
         f"The flag {flag} is {state}."
-        for flag in (
-            "dark-mode",
-            "beta",
-            "C++",
-            "C#",
-            "v1.2",
-            "v1.3",
-            "a/b.py",
-            "a/c.py",
-            "on",
-            "off",
-        )
+        for flag in "dark-mode beta C++ C# v1.2 v1.3 a/b.py a/c.py on off".split()
         for state in ("enabled", "disabled")
     ],
 }

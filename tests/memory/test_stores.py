@@ -36,21 +36,14 @@ NORTH: Final = Vector.pack("tiny", [0.0, 1.0])
 NORTH_EAST: Final = Vector.pack("tiny", [1.0, 1.0])
 
 PEARS: Final = [
-    MemoryRecord(
-        id="a", text="a pear", namespace="shop", session_id="s1", created_at=AT, vector=EAST
-    ),
-    MemoryRecord(
-        id="b",
-        text="b pear",
-        namespace="shop",
-        author="Ada",
-        kind="learnings",
-        created_at=AT + DAY,
-        vector=EAST,
-    ),
-    MemoryRecord(
-        id="c", text="c pear", parent_id="doc", created_at=AT + 2 * DAY, importance=0.7, vector=EAST
-    ),
+    replace(pear, created_at=AT + at * DAY, vector=EAST)
+    for at, pear in enumerate(
+        (
+            MemoryRecord(id="a", text="a pear", namespace="shop", session_id="s1"),
+            MemoryRecord(id="b", text="b pear", namespace="shop", author="Ada", kind="learnings"),
+            MemoryRecord(id="c", text="c pear", parent_id="doc", importance=0.7),
+        )
+    )
 ]
 FILTERED: Final[Mapping[str, tuple[MemoryFilters, list[str]]]] = {
     "nothing": (MemoryFilters(), ["a", "b", "c"]),
