@@ -363,6 +363,16 @@ class StoreUnavailableError(StoreError, OSError):
         self.location = location
 
 
+class StoreLockedError(StoreError):
+    """What a store keeps is encrypted, and the key is missing, or is another one."""
+
+    def __init__(self, key_id: str, reason: str, *, remedy: str) -> None:
+        super().__init__(
+            f"The session store is encrypted with the key {key_id!r}, {reason}.", remedy=remedy
+        )
+        self.key_id = key_id
+
+
 class EventFormatError(StoreError, ValueError):
     """A stored event that this version cannot decode, or an event that cannot be stored."""
 

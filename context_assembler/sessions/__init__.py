@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from context_assembler.errors import ConfigurationError, UnknownStoreSchemeError, with_article
 from context_assembler.ports import EventSource
+from context_assembler.sessions.encryption import Encryption, encryption_from_environment
 from context_assembler.sessions.files import path_of
 from context_assembler.sessions.sqlite import MemoryStore, SqliteStore, SqlStore, taken
 
@@ -37,7 +38,7 @@ SESSION_STORES: Final[Mapping[str, Callable[[str], SqlStore]]] = {
 }
 
 
-def open_store(store: str | Path | EventSource) -> Any:
+def open_store(store: str | Path | EventSource, *, encryption: Encryption | None = None) -> Any:
     """Return the store that a URL names; a path is a SQLite file, a store is returned as it is.
 
     `memory:` keeps sessions in this process, `sqlite:agent.db` in a file of the current folder,
@@ -46,18 +47,22 @@ def open_store(store: str | Path | EventSource) -> Any:
     Three slashes before what can only be a path from the current folder are refused; four, as
     SQLAlchemy's users write them, are as good as three.
 
+    Args:
+        encryption: Of what is kept besides columns; by default with the key in base64 that
+            `CONTEXT_ASSEMBLER_SESSIONS_KEY` holds, without one there is none.
+
     Raises:
         UnknownStoreSchemeError: No bundled store has that scheme.
         ConfigurationError: The URL names no file, or the object is no store.
     """
-    if isinstance(store, Path):
-        return SqliteStore(store)
-    if isinstance(store, str):
-        scheme, colon, _ = store.partition(":")
+    if isinstance(store, str | Path):
+        scheme, colon, _ = str(store).partition(":")
         opener = SESSION_STORES.get(scheme.lower()) if colon else None
-        if opener is None:
+        if isinstance(store, str) and opener is None:
             raise UnknownStoreSchemeError(store, known=SESSION_STORES)
-        return opener(store)
+        opened = opener(store) if opener and isinstance(store, str) else SqliteStore(store)
+        opened.encryption = encryption or encryption_from_environment()
+        return opened
     if hasattr(store, "load") and hasattr(store, "head"):
         return store
     raise ConfigurationError(
@@ -69,6 +74,7 @@ def open_store(store: str | Path | EventSource) -> Any:
 
 __all__ = [
     "SESSION_STORES",
+    "Encryption",
     "InMemoryStore",
     "MemoryStore",
     "SqlStore",

@@ -28,7 +28,9 @@ _CALLS: Final = (
     "SELECT number, session, reply_seq, answers_seq, model, factor, learned, body FROM calls "
     "WHERE number > ? ORDER BY number LIMIT ?"
 )
-_TEXTS: Final = "SELECT hash, text FROM texts WHERE hash > ? ORDER BY hash LIMIT ?"
+_TEXTS: Final = (
+    "SELECT hash, text FROM texts WHERE hash > ? AND hash <> 'encryption' ORDER BY hash LIMIT ?"
+)
 
 
 class Copied(NamedTuple):
@@ -83,6 +85,7 @@ def _compared(head: SessionHead, found: SessionHead | None) -> tuple[Outcome, in
 
 def _copy_events(source: SqlStore, target: SqlStore, head: SessionHead) -> bool:
     """Copy the events that the target lacks, with columns and forms; false if others are there."""
+    seal, open_ours = target.encryption.seal, target.encryption.open
     with source.reading() as theirs, target.writing() as ours:
         key, _ = find_session(theirs, head.session.id)
         own, last_seq = find_session(ours, head.session.id)
@@ -92,13 +95,16 @@ def _copy_events(source: SqlStore, target: SqlStore, head: SessionHead) -> bool:
         seq = 0
         while rows := _page(theirs, _EVENTS, key, seq, min(_PAGE, head.last_seq - seq)):
             there = _page(ours, _EVENTS, own, seq, max(min(len(rows), last_seq - seq), 0))
-            if [row[:-1] for row in there] != [tuple(row[:-1]) for row in rows[: len(there)]]:
+            rows = [(*row[:4], source.encryption.open(row[4]), row[5]) for row in rows]
+            if [(*row[:4], open_ours(row[4])) for row in there] != [
+                row[:-1] for row in rows[: len(there)]
+            ]:
                 return False
             ours.executemany(
                 "INSERT INTO events (key, kind, id, created_at, body, columns) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 [
-                    (own << 32 | row[0], *row[1:-1], renumbered(row[-1], family_of))
+                    (own << 32 | row[0], *row[1:4], seal(row[4]), renumbered(row[5], family_of))
                     for row in rows[len(there) :]
                 ],
             )
@@ -112,7 +118,7 @@ def _copy_events(source: SqlStore, target: SqlStore, head: SessionHead) -> bool:
             ]
             kept = "INSERT INTO blocks VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET "
             ours.executemany(f"{kept} data = excluded.data", blocks)
-            forms = [(own, *row) for row in theirs.execute(_DERIVED, (key,)).fetchall()]
+            forms = [(own, *row) for row in _moved(source, target, _page(theirs, _DERIVED, key))]
             kept = "INSERT INTO derived VALUES (?, ?, ?, ?) ON CONFLICT (session, purpose, seq) "
             ours.executemany(f"{kept} DO UPDATE SET value = excluded.value", forms)
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
@@ -134,14 +140,23 @@ def _copy_calls(source: SqlStore, target: SqlStore, session_ids: Collection[str]
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
                     (keys[key][0], *rest)
-                    for _, key, *rest in rows
+                    for _, key, *rest in _moved(source, target, rows)
                     if key in keys and had.get(keys[key][0], 0) < rest[0] <= keys[key][1]
                 ],
             )
             number = rows[-1][0]
         while rows := _page(theirs, _TEXTS, digest, _PAGE):
-            ours.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
+            ours.executemany(
+                "INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING",
+                _moved(source, target, rows),
+            )
             digest = rows[-1][0]
+
+
+def _moved(source: SqlStore, target: SqlStore, rows: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Return rows whose last value is encrypted as the target does."""
+    seal, unseal = target.encryption.seal, source.encryption.open
+    return [(*rest, seal(unseal(raw))) for *rest, raw in rows]
 
 
 def _page(db: Connection, sql: str, *values: Any) -> list[Any]:

@@ -185,6 +185,7 @@ class SqliteFile:
             if version < len(self.schema.migrations):
                 self._migrate(db)
             db.execute("PRAGMA cache_size = -4000")  # KiB
+            db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
             if creates:
                 with suppress(sqlite3.OperationalError):  # somebody is reading: another time
                     db.execute("PRAGMA journal_mode = WAL")

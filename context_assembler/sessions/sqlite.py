@@ -51,6 +51,7 @@ from context_assembler.events import (
     to_json,
 )
 from context_assembler.ports import StoredColumns, TokenFamily
+from context_assembler.sessions.encryption import Plain
 from context_assembler.sessions.files import Schema, SqliteFile
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ _MOST_ID_CHARS: Final = 512
 _FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800.0, 253_402_300_799.0  # that are dates in UTC
 _FLAWS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 _MOST_HEADS: Final = 1_000
+_LOCK: Final = "encryption"  # among the hashes of texts, for what only the key opens
 _PAGE: Final = 200  # events that `load` reads at once
 _MOST_RECENT: Final = 256  # rows of events that were appended here, to be read without SQLite
 _MOST_RECENT_BYTES: Final = 65_536  # of those that were appended at once
@@ -110,6 +112,11 @@ _MOST_RECENT_BYTES: Final = 65_536  # of those that were appended at once
 # only since version 16. 16777215 leaves of a key the block, 4294967295 the sequence number.
 _HEADS: Final = "SELECT key, incarnation, version, last_seq, created_at, record, id FROM sessions "
 _HEAD: Final = f"{_HEADS} WHERE id = ?"
+_PUT: Final = (
+    "INSERT INTO sessions (id, incarnation, version, last_seq, record, created_at) "
+    "VALUES (?, ?, 1, 0, ?, ?) ON CONFLICT (id) DO UPDATE SET version = sessions.version + 1, "
+    "record = excluded.record, created_at = excluded.created_at WHERE ?"
+)
 _NEWEST: Final = (
     "(SELECT created_at FROM events WHERE events.key = (sessions.key << 32) + sessions.last_seq)"
 )
@@ -176,11 +183,16 @@ class SqlStore:
     Args:
         file: Lends connections to it.
         writers: How many threads write; 0: writing waits for nothing.
+
+    Attributes:
+        encryption: Of what it keeps besides columns; `open_store` sets it.
     """
+
+    encryption: Plain = Plain()
 
     def __init__(self, file: "SqliteFile | PostgresServer", *, writers: int) -> None:
         self._file, self._writers = file, writers
-        self.reading, self.writing = file.reading, file.writing
+        self.reading = file.reading
         self._families: dict[str, TokenFamily] = {}
         self._heads: dict[str, tuple[Any, SessionHead]] = {}
         # What never changes: the numbers of families, and by key the latest rows, as `_TAIL` and
@@ -188,6 +200,7 @@ class SqlStore:
         self._family_numbers: dict[str, int] = {}
         self._recent: dict[int, Any] = {}
         self._writer: tuple[int, Any] | None = None  # of which process, and its thread
+        self._is_unlocked = False
 
     # ---- what the core reads and writes ----
 
@@ -210,7 +223,10 @@ class SqlStore:
             if known is not None and known[0][:2] == row[:2] and known[0][4:] == row[4:]:
                 session = known[1].session
             else:
-                fields: JsonObject = {"nonce": nonce_of(incarnation[:16]), **load_json(record)}
+                fields: JsonObject = {
+                    "nonce": nonce_of(incarnation[:16]),
+                    **self._read_json(record),
+                }
                 session = Session(id=session_id, created_at=_moment(created), **fields)
             head = SessionHead(
                 session=session,
@@ -255,13 +271,13 @@ class SqlStore:
             EventFormatError: A body is damaged.
         """
         if recent := self._recent_rows(session_id, spans):
-            return _load_all([(0, raw) for *_, raw in recent], session_id)
+            return self._load_all([(0, raw) for *_, raw in recent], session_id)
         rows = self._spans(session_id, _BODIES, spans)
         last_seq = self._heads[session_id][1].last_seq if session_id in self._heads else 0
         told = {seq for first, last in spans for seq in range(first, min(last, last_seq) + 1)}
         if missing := told.difference([seq for seq, _ in rows]):
             raise damaged(f"Event {min(missing)} of {session_id!r}", "it is not there")
-        return _load_all(rows, session_id)
+        return self._load_all(rows, session_id)
 
     def rows(
         self, session_id: str, spans: Sequence[tuple[int, int]]
@@ -278,7 +294,7 @@ class SqlStore:
         """
         after_seq = min(max(after_seq, 0), _MOST_SEQ)
         rows = self._query(session_id, _EVENTS, after_seq, limit if limit >= 0 else _MOST_SEQ)
-        bodies = _load_all([(row[0], row[-1]) for row in rows], session_id)
+        bodies = self._load_all([(row[0], row[-1]) for row in rows], session_id)
         events: list[SessionEvent] = []
         for (seq, event_id, created, kind, _), body in zip(rows, bodies, strict=True):
             with _decoding(f"Event {seq} of {session_id!r}"):
@@ -296,40 +312,43 @@ class SqlStore:
         """Return the recorded calls whose reply has a larger number, oldest first."""
         with _decoding(f"A call of session {session_id!r}"):
             rows = self._query(session_id, _CALLS, after_seq)
-            return [call_from_json(load_json(raw)) for (raw,) in rows]
+            return [call_from_json(self._read_json(raw)) for (raw,) in rows]
 
     def last_call(self, session_id: str, *, until_seq: int = 0) -> CallRow | None:
         """Return the newest recorded call whose reply has no larger number, if one is given."""
         with _decoding(f"A call of session {session_id!r}"):
             found = self._query(session_id, _LAST_CALL, until_seq or _MOST_SEQ)
-            return call_from_json(load_json(found[0][0])) if found else None
+            return call_from_json(self._read_json(found[0][0])) if found else None
 
     def learned(self, key: str) -> Json:
         """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`."""
         asked = "SELECT body FROM calls WHERE learned = ? ORDER BY number DESC LIMIT 1"
         with self._file.reading() as db, _decoding("The row of a call"):
             row = db.execute(asked, (key,)).fetchone()
-            return None if row is None else load_json(row[0])["details"]["learned"]
+            return None if row is None else self._read_json(row[0])["details"]["learned"]
 
     def text(self, digest: str) -> str | None:
         """Return a system prompt or tool list that a call row names by its hash."""
         with self._file.reading() as db, _decoding(f"The text {digest}"):
             row = db.execute("SELECT text FROM texts WHERE hash = ?", (digest,)).fetchone()
-            return None if row is None else row[0].decode("utf-8", "surrogatepass")
+            opened = None if row is None else self.encryption.open(row[0])
+            return None if opened is None else opened.decode("utf-8", "surrogatepass")
 
     def derived(self, session_id: str, purpose: str, *, after_seq: int = 0) -> dict[int, Json]:
         """Return what was computed once per event for a purpose, by sequence number."""
         with _decoding(f"What was derived of session {session_id!r}"):
             found = self._query(session_id, _DERIVED, purpose, after_seq)
-            values = load_json(b"[" + b",".join([raw for _, raw in found]) + b"]")
-            return {seq: value for (seq, _), value in zip(found, values, strict=True)}
+            values = [self.encryption.open(raw) for _, raw in found]
+            pairs = zip(found, load_json(b"[" + b",".join(values) + b"]"), strict=True)
+            return {seq: value for (seq, _), value in pairs}
 
     def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
         """Keep such values; a store that cannot be written to does nothing."""
         lost = (StoreUnavailableError, UnknownSessionError)
-        with suppress(*lost), self._file.writing(waits=False, is_durable=False) as db:
+        with suppress(*lost), self.writing(waits=False, is_durable=False) as db:
             key, _ = self._locked(db, session_id)
-            rows = [(key, purpose, seq, dump_json(value)) for seq, value in values.items()]
+            sealed = {seq: self.encryption.seal(dump_json(held)) for seq, held in values.items()}
+            rows = [(key, purpose, seq, value) for seq, value in sealed.items()]
             kept = "INSERT INTO derived VALUES (?, ?, ?, ?) ON CONFLICT (session, purpose, seq) "
             db.executemany(f"{kept} DO UPDATE SET value = excluded.value", rows)
 
@@ -341,8 +360,8 @@ class SqlStore:
             EventFormatError: The record holds something that JSON cannot express.
         """
         _check_id("session_id", session.id)
-        with self._file.writing() as db:
-            _put(db, session, replaces=replaces)
+        with self.writing() as db:
+            self._put(db, session, replaces=replaces)
 
     def append_now(
         self,
@@ -369,16 +388,18 @@ class SqlStore:
         from context_assembler.tokens import DEFAULT_FAMILIES, family_by_key
 
         _check_id("session_id", session_id)
-        rows = _rows_of(events, session_id)
+        seal, rows = self.encryption.seal, _rows_of(events, session_id)
         pairs = [(row.kind, row.body) for row in rows]
         # Without the lock. What others count by is counted when they need it.
         known = {key: family_by_key(key) for key in DEFAULT_FAMILIES} | self._families
         counted = {key: _counts(family, pairs) for key, family in known.items() if family}
-        with self._file.writing() as db:
+        with self.writing() as db:
             found = self._look_up(db, session_id)
             if found is None and rows:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
-                _put(db, Session(id=session_id, created_at=next(moments, None)), replaces=False)
+                self._put(
+                    db, Session(id=session_id, created_at=next(moments, None)), replaces=False
+                )
                 found = self._locked(db, session_id)  # another process may have been first
             key, last_seq = found or (0, 0)
             if expected_seq is not None and expected_seq != last_seq:
@@ -393,7 +414,7 @@ class SqlStore:
             near = [(key, event_id, f"{event_id}(") for event_id in wanted]  # with marks, too
             used = {name for (name,) in self._file.each(db, _BY_ID, near if last_seq else ())}
             stored, added = _insert_events(
-                db, session_id, key, last_seq, rows, counted=counts, used=used
+                db, session_id, key, last_seq, rows, counted=counts, used=used, seal=seal
             )
             first = last_seq - last_seq % BLOCK
             if first + BLOCK <= stored[-1].seq:
@@ -401,10 +422,11 @@ class SqlStore:
                     _keep_blocks(db, key, number, first, _stored(db, key, number, first)[1])
                 _keep_blocks(db, key, 0, first, _stored(db, key, _NO_FAMILY, first)[0])
             if call is not None:
-                _insert_call(db, key, call, reply_seq=stored[-1].seq)
+                _insert_call(db, key, call, reply_seq=stored[-1].seq, seal=seal)
             # As bytes: SQLite takes no lone surrogates.
             named = (texts or {}).items()
-            said = [(digest, text.encode("utf-8", "surrogatepass")) for digest, text in named]
+            raws = ((digest, text.encode("utf-8", "surrogatepass")) for digest, text in named)
+            said = [(digest, seal(raw)) for digest, raw in raws]
             db.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", sorted(said))
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), key))
@@ -423,11 +445,11 @@ class SqlStore:
             InvalidParameterError: The id of `session` is taken, or not every store can keep it.
         """
         _check_id("session_id", session.id)
-        with self._file.writing() as db:
+        with self.writing() as db:
             key, _ = self._locked(db, session_id)
             if self._look_up(db, session.id):
                 raise taken(session.id)
-            _put(db, session, replaces=False)
+            self._put(db, session, replaces=False)
             new, _ = find_session(db, session.id)
             for statement in _FORKS.split(";"):
                 db.execute(statement, (key, new, at))
@@ -441,7 +463,7 @@ class SqlStore:
         Raises:
             UnknownSessionError: There is no such session.
         """
-        with self._file.writing() as db:
+        with self.writing() as db:
             _delete(db, self._locked(db, session_id)[0])
 
     def prune_now(self, before: datetime, *, deletes: bool = False) -> list[SessionHead]:
@@ -454,7 +476,7 @@ class SqlStore:
             rows = db.execute(_OLD, (_time_of(before),)).fetchall()
         heads = [self._head_of(row[-1], row) for row in rows]
         for head in [*heads] if deletes else ():
-            with self._file.writing() as db:
+            with self.writing() as db:
                 found = self._look_up(db, head.session.id)
                 if found is not None and found[1] == head.last_seq:
                     _delete(db, found[0])
@@ -549,6 +571,47 @@ class SqlStore:
 
     # ---- inside ----
 
+    @contextmanager
+    def writing(self, **how: bool) -> Generator[Any]:
+        """Lend a connection in a transaction; a store that is encrypted takes nothing as text."""
+        with self._file.writing(**how) as db:
+            if not self._is_unlocked:
+                row = db.execute("SELECT text FROM texts WHERE hash = ?", (_LOCK,)).fetchone()
+                if row is not None:
+                    self.encryption.open(row[0])
+                elif (sealed := self.encryption.seal(b"")) != b"":
+                    added = "INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING"
+                    db.execute(added, (_LOCK, sealed))
+            yield db
+        self._is_unlocked = True
+
+    def _read_json(self, stored: bytes) -> Json:
+        return load_json(self.encryption.open(stored))
+
+    def _put(self, db: Any, session: Session, *, replaces: bool) -> None:
+        """Insert the session, or replace the record of one that exists."""
+        record = {"agent_id": session.agent_id, "defaults": session.defaults}
+        record["metadata"] = session.metadata
+        record |= {"nonce": session.nonce} if session.nonce else {}
+        raw = dump_json(record, where=f"The record of session {session.id!r}")
+        sealed, created = self.encryption.seal(raw), _time_of(session.created_at)
+        db.execute(_PUT, (session.id, os.urandom(8).hex(), sealed, created, replaces))
+
+    def _load_all(self, rows: Sequence[tuple[int, bytes]], session_id: str) -> list[Body]:
+        """Return the bodies of (seq, body as stored)."""
+        unseal = self.encryption.open
+        with suppress(ValueError, TypeError):
+            bodies: list[Body] = load_json(
+                b"[" + b",".join([unseal(raw) for _, raw in rows]) + b"]"
+            )
+            if len(bodies) == len(rows) and not any(map(flaw_of, bodies)):
+                return bodies
+        for seq, raw in rows:
+            with _decoding(f"Event {seq} of {session_id!r}"):
+                if flaw := flaw_of(self._read_json(raw)):
+                    raise ValueError(flaw)
+        raise AssertionError("one of them is damaged")
+
     def _query(self, session_id: str, sql: str, *given: Any) -> list[Any]:
         """Return the rows of a statement whose first parameter is the session's key."""
         return self._read(session_id, lambda db, key: db.execute(sql, (key, *given)).fetchall())
@@ -591,7 +654,7 @@ class SqlStore:
         columns = [old + new for old, new in zip(known, more, strict=True)]
         with (
             suppress(StoreUnavailableError),
-            self._file.writing(waits=False, is_durable=False) as db,
+            self.writing(waits=False, is_durable=False) as db,
         ):
             if (self._look_up(db, session_id) or (0,))[0] == key:
                 number = family_numbers(db, [family.key])[family.key]
@@ -680,20 +743,6 @@ def _delete(db: Connection, key: int) -> None:
     db.execute("DELETE FROM sessions WHERE key = ?", (key,))
 
 
-def _put(db: Connection, session: Session, *, replaces: bool) -> None:
-    """Insert the session, or replace the record of one that exists."""
-    record = {"agent_id": session.agent_id, "defaults": session.defaults}
-    record["metadata"] = session.metadata
-    record |= {"nonce": session.nonce} if session.nonce else {}
-    raw = dump_json(record, where=f"The record of session {session.id!r}")
-    db.execute(
-        "INSERT INTO sessions (id, incarnation, version, last_seq, record, created_at) "
-        "VALUES (?, ?, 1, 0, ?, ?) ON CONFLICT (id) DO UPDATE SET version = sessions.version + 1, "
-        "record = excluded.record, created_at = excluded.created_at WHERE ?",
-        (session.id, os.urandom(8).hex(), raw, _time_of(session.created_at), replaces),
-    )
-
-
 def _rows_of(events: Sequence[SessionEvent], session_id: str) -> list[_Row]:
     rows: list[_Row] = []
     for at, event in enumerate(events, 1):
@@ -716,6 +765,7 @@ def _insert_events(
     *,
     counted: Mapping[int, _Columns],
     used: set[str],
+    seal: Callable[[bytes], bytes],
 ) -> tuple[list[SessionEvent], dict[int, Any]]:
     """Insert the events with their numbers, ids and columns; return them, and what reads need."""
     given, stored = {row.event.id for row in rows}, list[SessionEvent]()
@@ -733,7 +783,7 @@ def _insert_events(
         used.add(event_id)
         try:
             created = _time_of(row.event.created_at)
-            values = (key << 32 | seq, row.kind, event_id, created, columns, row.raw)
+            values = (key << 32 | seq, row.kind, event_id, created, columns, seal(row.raw))
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
         except IntegrityError as error:
             where, reason = f"The record of {session_id!r}", "it counts too few events"
@@ -743,32 +793,21 @@ def _insert_events(
         if row.kind & SIGNED:
             made_by = body.get("made_by", {})
             signer = [made_by.get(name) for name in ("provider", "model", "account", "prefix")]
-            signed = (key, "signed", seq, dump_json(signer))
+            signed = (key, "signed", seq, seal(dump_json(signer)))
             db.execute("INSERT INTO derived VALUES (?, ?, ?, ?)", signed)
     return stored, added
 
 
-def _insert_call(db: Connection, key: int, call: CallRow, *, reply_seq: int) -> None:
+def _insert_call(
+    db: Connection, key: int, call: CallRow, *, reply_seq: int, seal: Callable[[bytes], bytes]
+) -> None:
     learned = call.details.get("learned", {}).get("key")
     raw = dump_json({**to_json(call), "reply_seq": reply_seq}, where="The row of the call")
     db.execute(
         "INSERT INTO calls (session, reply_seq, answers_seq, model, factor, learned, body) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (key, reply_seq, call.answers_seq, call.model, call.factor, learned, raw),
+        (key, reply_seq, call.answers_seq, call.model, call.factor, learned, seal(raw)),
     )
-
-
-def _load_all(rows: Sequence[tuple[int, bytes]], session_id: str) -> list[Body]:
-    """Return the bodies of (seq, body as stored)."""
-    with suppress(ValueError, TypeError):
-        bodies: list[Body] = load_json(b"[" + b",".join([raw for _, raw in rows]) + b"]")
-        if len(bodies) == len(rows) and not any(map(flaw_of, bodies)):
-            return bodies
-    for seq, raw in rows:
-        with _decoding(f"Event {seq} of {session_id!r}"):
-            if flaw := flaw_of(load_json(raw)):
-                raise ValueError(flaw)
-    raise AssertionError("one of them is damaged")
 
 
 @contextmanager
