@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from cachetools import LRUCache
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -80,7 +79,7 @@ class Worker:
             self._assembler = ContextAssembler(
                 sessions, bootstrap=bootstrap, memory=self._memory, config=self.config
             )
-        self._steps: LRUCache[Any, SessionSteps] = LRUCache(8)
+        self._steps = lru_cache(8)(self._open)
         self._keeping = set[asyncio.Future[None]]()
         self._building: dict[tuple[str, str | None], asyncio.Future[StartContext]] = {}
 
@@ -104,13 +103,13 @@ class Worker:
         made = ContextAssembler("memory:", memory=self.memory, config=self.config)
         return self._assembler or made
 
+    def _open(self, session_id: str, _version: str | None) -> SessionSteps:
+        return SessionSteps(self.assembler, session_id)
+
     def steps(self, session_id: str) -> SessionSteps:
         """Return the steps of a session; those that were asked for last are kept."""
         head = self.assembler.store.look(session_id)
-        key = session_id, head and head.version
-        if key not in self._steps:
-            self._steps[key] = SessionSteps(self.assembler, session_id)
-        return self._steps[key]
+        return self._steps(session_id, head.version if head is not None else None)
 
     async def close(self) -> None:
         """Close the stores."""

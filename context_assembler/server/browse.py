@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import FastAPI, Query, Response
+from fastapi import FastAPI, HTTPException, Query, Response
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
-from context_assembler.errors import AssemblyError, UnknownMemoryError
-from context_assembler.events import Json, SessionHead, to_json
+from context_assembler.errors import UnknownMemoryError
+from context_assembler.events import SessionHead, to_json
 from context_assembler.history.secrets import mask_kinds
 from context_assembler.memory import MemoryFilters
 from context_assembler.prompt import lint_files
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _MOST_SESSIONS: Final = 500
 _MOST_CANDIDATES: Final = 200
 _LOOKED_AT: Final = 4  # events of a session, for the first message of its user
-_Step = Annotated[int | None, Query(ge=1, le=2**53)]
-_Tokens = Annotated[int | None, Query(ge=1, le=2**53)]
+_Number = Annotated[int | None, Query(ge=1, le=2**53)]
 
 
 def add_pages(app: FastAPI, worker: "Worker") -> None:
@@ -47,63 +46,47 @@ def add_pages(app: FastAPI, worker: "Worker") -> None:
         return shown(await to_thread(_sessions, worker.assembler.store, heads, q))
 
     @get("/session")
-    async def session(id: str, at: _Step = None) -> Response:
+    def session(id: str, at: _Number = None) -> Response:
         steps = worker.steps(id)
-
-        def render() -> str:
-            step = steps.step(at)
-            shown = inspector.step_page(steps, step, steps.make(step))
-            return inspector.session_page(worker.assembler, steps, shown)
-
-        return shown(await to_thread(render))
+        step = steps.step(at)
+        made = inspector.step_page(steps, step, steps.make(step))
+        return shown(inspector.session_page(worker.assembler, steps, made))
 
     @get("/session/step")
-    async def step(
+    def step(
         id: str,
-        at: _Step = None,
+        at: _Number = None,
         model: str | None = None,
-        max_context_tokens: _Tokens = None,
+        max_context_tokens: _Number = None,
         truncation_strategy: str | None = None,
     ) -> Response:
-        options = {"model": model, "max_context_tokens": max_context_tokens}
+        options: dict[str, Any] = {"model": model, "max_context_tokens": max_context_tokens}
         options["truncation_strategy"] = truncation_strategy
-
         steps = worker.steps(id)
-
-        def render() -> dict[str, Json]:
-            step = steps.step(at)
-            return inspector.step_page(steps, step, steps.make(step, **options))
-
-        return JSONResponse(await to_thread(render), headers=inspector.HEADERS)
+        step = steps.step(at)
+        made = inspector.step_page(steps, step, steps.make(step, **options))
+        return JSONResponse(made, headers=inspector.HEADERS)
 
     @get("/session/payload")
-    async def payload(id: str, provider: str, at: _Step = None) -> Response:
+    def payload(id: str, provider: str, at: _Number = None) -> Response:
         steps = worker.steps(id)
-
-        def render() -> str:
-            made = inspector.payload_of(steps.make(steps.step(at)), provider)
-            return inspector.json_text(without_secrets(made))
-
-        text = await to_thread(render)
+        payload = inspector.payload_of(steps.make(steps.step(at)), provider)
+        text = inspector.json_text(without_secrets(payload))
         return Response(text, media_type="application/json", headers=inspector.HEADERS)
 
     @get("/session/costs")
-    async def costs(id: str) -> Response:
-        return shown(inspector.costs_part(await worker.steps(id).simulate()))
+    async def costs(id: str, max_context_tokens: _Number = None) -> Response:
+        replayed = await worker.steps(id).costs(max_context_tokens=max_context_tokens)
+        return shown(inspector.costs_part(replayed))
 
     @get("/memory")
     async def memory(q: str = "", namespace: str = "") -> Response:
-        found, problem = None, ""
-        try:
-            found = await _recalled(worker, q, namespace) if q else None
-        except AssemblyError as error:
-            problem = str(error)
-        given = {"query": q, "namespace": namespace, "problem": problem, "found": found}
-        return shown(inspector.page("memory", **given))
+        found = await _recalled(worker, q, namespace) if q else None
+        return shown(inspector.page("memory", query=q, namespace=namespace, found=found))
 
     @get("/instructions")
-    async def instructions(agent: str = "") -> Response:
-        return shown(await to_thread(_instructions, worker, agent))
+    def instructions(agent: str = "") -> Response:
+        return shown(_instructions(worker, agent))
 
 
 def _sessions(store: Any, heads: Sequence[SessionHead], query: str) -> str:
@@ -132,7 +115,7 @@ async def _recalled(worker: "Worker", query: str, namespace: str) -> dict[str, A
     filters = MemoryFilters(namespaces=(namespace,)) if namespace else None
     context = await worker.recaller.recall(query, filters=filters)
     texts = {one.record.id: one.record.text for one in context.items}
-    rows: list[dict[str, Json]] = []
+    rows: list[Any] = []
     for one in context.explanations[:_MOST_CANDIDATES]:
         text = texts.get(one.memory_id)
         if text is None:
@@ -154,24 +137,17 @@ def _instructions(worker: "Worker", agent: str) -> str:
     model = worker.config.defaults.model or FALLBACK_MODEL
     loader = worker.assembler.loader
     if loader is None:
-        told = "The worker reads no instruction files: start it with --bootstrap FOLDER."
-        return inspector.page("instructions", lint=None, problem=told)
-    variables = {
-        "agent": agent,
-        "session": "lint",
-        "model": model,
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-    }
-    try:
-        lint = lint_files(
-            loader,
-            agent or None,
-            count_text=TokenCounter(model).count_text,
-            variables={**variables, "skills": [], "tools": []},
-            required=worker.config.bootstrap.required,
-            mask=mask_kinds,
-        ).to_json()
-    except AssemblyError as error:
-        return inspector.page("instructions", lint=None, problem=str(error))
-    given = {"lint": without_secrets(lint), "agent": agent, "model": model, "problem": ""}
-    return inspector.page("instructions", **given)
+        raise HTTPException(
+            409, "The worker reads no instruction files: start it with --bootstrap."
+        )
+    variables = {"agent": agent, "session": "lint", "model": model}
+    found = lint_files(
+        loader,
+        agent or None,
+        count_text=TokenCounter(model).count_text,
+        variables={**variables, "date": f"{datetime.now(UTC):%Y-%m-%d}", "skills": [], "tools": []},
+        required=worker.config.bootstrap.required,
+        mask=mask_kinds,
+    )
+    lint = without_secrets(found.to_json())
+    return inspector.page("instructions", lint=lint, agent=agent, model=model)

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate
@@ -14,10 +14,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from context_assembler.assembler import ContextAssembler
 from context_assembler.context import Ledger
 from context_assembler.errors import AssemblyError
-from context_assembler.events import Json, is_list
+from context_assembler.events import USER, Json, is_list
 from context_assembler.forecast import SimulatedRun, Simulation
 from context_assembler.history.secrets import mask
-from context_assembler.options import CALL_OPTIONS
 from context_assembler.providers import PROVIDERS
 from context_assembler.server.steps import (
     KINDS,
@@ -29,7 +28,6 @@ from context_assembler.server.steps import (
 )
 
 FOLDER: Final = Path(__file__).parent / "pages"
-OPTIONS: Final = ("model", "max_context_tokens", "truncation_strategy")  # of what can be tried
 _MOST_COLUMNS: Final = 120
 _MOST_ROWS_IN_A_FILE: Final = 50_000
 _KINDS: Final = ("system", "tools", "overhead", "history", "notes")
@@ -44,42 +42,15 @@ HEADERS: Final = {
 }
 
 
-_NAMES: Final = {
-    "system": "System prompt",
-    "tools": "Tools",
-    "overhead": "Overhead of the request",
-    "history": "History",
-    "notes": "Notes",
-    "free": "Free",
-    "beyond": "Beyond the budget",
-    "reserve": "Reserve for the reply",
+_FILTERS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "n": "{:,}".format,
+    "usd": lambda price: "unknown" if price is None else f"${price:,.4f}",
+    "safe_text": lambda text: mask(str(text))[0],
 }
-_REASONS: Final = {
-    "token_limit": "the session has more tokens than the threshold",
-    "price_step": "from here on the model’s price is higher",
-    "message_count": "it has too many messages",
-    "tool_count": "it has too many tool calls",
+_SHARES: Final[Mapping[str, Callable[[Any, Any], str]]] = {
+    "share": lambda part, whole: f"{part / (whole or 1):.1%}",
+    "at": lambda part, whole: f"{100 * part / (whole or 1):.3f}%",
 }
-
-
-def _number(number: int) -> str:
-    return f"{number:,}"
-
-
-def _usd(price: float | None) -> str:
-    return "unknown" if price is None else f"${price:,.4f}"
-
-
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole if whole else 0:.1%}"
-
-
-def _at(part: float, whole: float) -> str:
-    return f"{100 * part / max(1, whole):.3f}%"
-
-
-def _safe_text(text: object) -> str:
-    return mask(str(text))[0]
 
 
 @cache
@@ -91,15 +62,14 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    known: Any = made  # its own filters have types that ours do not
-    known.globals.update(names=_NAMES, reasons=_REASONS)
-    known.filters.update(n=_number, usd=_usd, share=_share, at=_at, safe_text=_safe_text)
+    known: Any = made.filters  # whose own have types that ours do not
+    known |= {**_FILTERS, **_SHARES}
     return made
 
 
 def page(name: str, **given: Any) -> str:
     """Return a page, or a part of one, as HTML; whatever is given is escaped."""
-    return _templates().get_template(f"{name}.html").render(file=None, **given)
+    return _templates().get_template(f"{name}.html").render({"file": None, **given})
 
 
 # ---- one step ----
@@ -111,8 +81,7 @@ def step_page(steps: SessionSteps, step: Step, made: Made | AssemblyError) -> di
         return _made_page(steps, made)
     problem = mask(str(made))[0]
     html = page("unmade", number=step.number, problem=problem)
-    shown: dict[str, Json] = {"html": html, "number": step.number, "problem": problem}
-    return {**shown, "rows": [], "whys": [], "provider": ""}
+    return {"html": html, "number": step.number, "problem": problem, "rows": [], "whys": []}
 
 
 def _made_page(steps: SessionSteps, made: Made) -> dict[str, Json]:
@@ -131,25 +100,14 @@ def _made_page(steps: SessionSteps, made: Made) -> dict[str, Json]:
         sizes = one.tokens_before, one.tokens_after
         rows.append([one.kind, name, one.decision, *sizes, why])
     columns = _exchanges(rows, steps.kinds)
-    check, forecast = context.check_compaction(), report.forecast
-    assert forecast is not None
-    sent, row = context.sent().row, step.row
+    sent = context.sent().row
     html = page(
         "step",
         made=made,
-        count=len(steps.all),
         ledger=ledger,
-        kinds=[(kind, ledger.tokens_of(kind)) for kind in _KINDS],
         window=_window(ledger),
         sent=_sent(ledger, columns),
         columns=columns,
-        tallest=max((one["before"] for one in columns), default=1),
-        check=check,
-        forecast=forecast,
-        usage=row.usage if row is not None else None,
-        truncation=context.metadata.truncation,
-        warnings=[mask(one)[0] for one in report.warnings],
-        settings=[one for one in report.parameters if one.name in CALL_OPTIONS],
     )
     return {
         "html": html,
@@ -160,7 +118,7 @@ def _made_page(steps: SessionSteps, made: Made) -> dict[str, Json]:
         "fixed": ledger.fixed_tokens,
         "used": ledger.used_tokens,
         "budget": ledger.budget_tokens,
-        "usd": forecast.price.usd,
+        "usd": report.forecast and report.forecast.price.usd,
         "provider": context.provider,
     }
 
@@ -190,31 +148,21 @@ def _sent(ledger: Ledger, columns: Sequence[Mapping[str, Any]]) -> list[tuple[st
     return [(*row[:2], at, row[2]) for row, at in zip(rows, starts, strict=False) if row[2]]
 
 
-def _exchanges(rows: Iterable[Sequence[Json]], kinds: Sequence[int]) -> list[dict[str, Any]]:
+def _exchanges(rows: Iterable[Sequence[Any]], kinds: Sequence[int]) -> list[dict[str, Any]]:
     """Return the history in columns: one for each exchange, or for several if there are too many."""
-    made: list[dict[str, Any]] = []
-    for kind, seq, decision, before, after, _ in rows:
-        if kind != "message" or not isinstance(seq, int):
-            continue
-        own = kinds[seq - 1]
-        if not made or own != _RESULT:
-            made.append({"first": seq, "turn": own == 0, "before": 0, "after": 0, "short": False})
-        made[-1]["last"] = seq
-        made[-1]["before"] += before
-        made[-1]["after"] += after
-        made[-1]["short"] |= decision == "shortened"
-    several = -(-len(made) // _MOST_COLUMNS) or 1
-    columns = [_merged(made[at : at + several]) for at in range(0, len(made), several)]
-    for one in columns:
-        first, last = one["first"], one["last"]
-        one["name"] = f"event {first:,}" if first == last else f"events {first:,}–{last:,}"
-    return columns
-
-
-def _merged(run: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    merged = {**run[0], "last": run[-1]["last"]}
-    merged |= {key: sum(one[key] for one in run) for key in ("before", "after")}
-    return merged | {key: any(one[key] for one in run) for key in ("turn", "short")}
+    messages: list[Any] = [row for row in rows if row[0] == "message" and isinstance(row[1], int)]
+    numbers = [*accumulate(int(kinds[int(row[1]) - 1] != _RESULT) for row in messages)]
+    several = -(-numbers[-1] // _MOST_COLUMNS) if messages else 1
+    columns: dict[int, dict[str, Any]] = {}
+    for number, (_, seq, decision, before, after, _) in zip(numbers, messages, strict=True):
+        empty = {"first": seq, "before": 0, "after": 0, "turn": False, "short": False}
+        one = columns.setdefault((number - 1) // several, empty)
+        one["last"], one["name"] = seq, f"events {one['first']:,}–{seq:,}"
+        one["before"] += before
+        one["after"] += after
+        one["turn"] |= kinds[seq - 1] == USER
+        one["short"] |= decision == "shortened"
+    return [*columns.values()]
 
 
 # ---- costs ----
@@ -229,11 +177,10 @@ def costs_part(simulation: Simulation) -> str:
     most = max((one[-1] for one in sums.values()), default=0) or 1
     return page(
         "costs",
-        model=simulation.model,
+        simulation=simulation,
         runs=runs,
         is_priced=is_priced,
         most=most,
-        count=len(simulation.everything.steps),
         lines={name: _points(one, most) for name, one in sums.items()},
     )
 
@@ -241,17 +188,14 @@ def costs_part(simulation: Simulation) -> str:
 def _sums(run: SimulatedRun, *, is_priced: bool) -> list[float]:
     """Return the sum up to each step: US dollars, or tokens where a price is not known."""
     prices = (step.forecast.price.usd if step.forecast else 0 for step in run.steps)
-    each = (price or 0 for price in prices) if is_priced else (step.tokens for step in run.steps)
-    return [*accumulate(each, initial=0.0)]
+    each = prices if is_priced else (step.tokens for step in run.steps)
+    return [*accumulate((one or 0 for one in each), initial=0.0)]
 
 
 def _points(sums: Sequence[float], most: float) -> str:
-    stride = -(-len(sums) // _MOST_COLUMNS) or 1
-    kept = {*range(0, len(sums), stride), len(sums) - 1}
     width = max(1, len(sums) - 1)
-    return " ".join(
-        f"{1000 * at / width:.1f},{300 - 300 * sums[at] / most:.1f}" for at in sorted(kept)
-    )
+    kept = sorted({*range(0, width, -(-width // _MOST_COLUMNS)), len(sums) - 1})
+    return " ".join(f"{1000 * at / width:.1f},{300 - 300 * sums[at] / most:.1f}" for at in kept)
 
 
 # ---- one page in one file ----
@@ -261,22 +205,15 @@ def session_page(
     assembler: ContextAssembler, steps: SessionSteps, shown: Mapping[str, Json], **given: Any
 ) -> str:
     """Return the page of a session, with one step shown."""
-    head = steps.head
-    return (
-        _templates()
-        .get_template("session.html")
-        .render(
-            {"file": None, "costs": "", **given},
-            head=head,
-            title=mask(head.session.id)[0],
-            agent=mask(head.session.agent_id or "")[0],
-            step=shown,
-            count=len(steps.all),
-            labels=steps.labels,
-            providers=list(PROVIDERS),
-            strategies=("smart", "simple", "sliding"),
-            models=sorted(assembler.registry.ids()),
-        )
+    return page(
+        "session",
+        head=steps.head,
+        step=shown,
+        count=len(steps.all),
+        labels=steps.labels,
+        providers=list(PROVIDERS),
+        models=sorted(assembler.registry.ids()),
+        **given,
     )
 
 
@@ -298,7 +235,7 @@ async def session_file(assembler: ContextAssembler, session_id: str, **options: 
         made = steps.make(step, **options)
         held.append(step_page(steps, step, made))
         payloads[step.number] = {name: _pooled(payload_of(made, name), pool) for name in PROVIDERS}
-    costs = costs_part(await steps.simulate(**options))
+    costs = costs_part(await steps.costs(**options))
     styles, script = ((FOLDER / f"inspector.{end}").read_text() for end in ("css", "js"))
     hashes = (b64encode(sha256(text.encode()).digest()).decode() for text in (script, styles))
     policy = "{}; script-src 'sha256-{}'; style-src 'sha256-{}'".format(_POLICY, *hashes)
@@ -321,13 +258,11 @@ def json_text(value: Json) -> str:
 def payload_of(made: Made | AssemblyError, provider: str) -> dict[str, Json]:
     """Return the payload of a step for a provider; `error`: there is none."""
     try:
-        return made.context.to_request(provider) if isinstance(made, Made) else _error(made)
+        if isinstance(made, AssemblyError):
+            raise made
+        return made.context.to_request(provider)
     except AssemblyError as error:
-        return _error(error)
-
-
-def _error(error: AssemblyError) -> dict[str, Json]:
-    return {"error": str(error)}
+        return {"error": str(error)}
 
 
 def _pooled(payload: Mapping[str, Json], pool: dict[str, int]) -> dict[str, Json]:

@@ -1,6 +1,6 @@
 """The steps of a session: each call of a model, made again from the events that it was made from."""
 
-from asyncio import to_thread
+from asyncio import Future, ensure_future, shield, to_thread
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +20,7 @@ from context_assembler.providers.wire import as_object
 from context_assembler.report import ReportEntry
 from context_assembler.tools.changes import SentTools
 
+_OF_THE_MODEL: Final = "max_tokens temperature top_p top_k thinking_level thinking_budget".split()
 FALLBACK_MODEL: Final = "claude-opus-5-5"  # of sessions in which nothing names a model
 KINDS: Final = (
     "user",
@@ -63,12 +64,13 @@ class Made(NamedTuple):
     """The call of a step, made again.
 
     `differs` names what is not as it was sent, by the hashes that were recorded; `None`: nothing was
-    recorded, or other options were given.
+    recorded, or other options were given: then it `is_tried`.
     """
 
     step: Step
     context: AssembledContext
     differs: tuple[str, ...] | None
+    is_tried: bool = False
 
 
 def without_secrets(value: Json) -> Json:
@@ -110,32 +112,27 @@ class _Past:
         return head and head._replace(last_seq=self.step.until_seq, version=version)
 
     def columns(
-        self, session_id: str, family: TokenFamily, *, after_seq: int = 0, until_seq: int = 0
+        self, session_id: str, family: TokenFamily, *, after_seq: int = 0, **_: Any
     ) -> StoredColumns:
-        del until_seq
         count = max(0, self.step.until_seq - after_seq)
         columns: list[Any] = [*self._store.columns(session_id, family, after_seq=after_seq)]
         return StoredColumns(*(column[:count] for column in columns))
 
-    def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
-        del session_id
+    def calls(self, _: str, *, after_seq: int = 0) -> list[CallRow]:
         return [row for row in self.before if row.reply_seq > after_seq]
 
-    def last_call(self, session_id: str, *, until_seq: int = 0) -> CallRow | None:
+    def last_call(self, _: str, **__: Any) -> CallRow | None:
         """Return the step's own row: what it sent as system prompt and tools is sent again."""
-        del session_id, until_seq
         row = self.step.row or next(reversed(self.before), None)
         return row and replace(row, reply_seq=min(row.reply_seq, self.step.until_seq))
 
-    def factors(self, session_id: str, model: str) -> list[tuple[int, float]]:
-        del session_id
+    def factors(self, _: str, model: str) -> list[tuple[int, float]]:
         return [(row.answers_seq, row.factor) for row in self.before if row.model == model]
 
     def text(self, digest: str) -> str | None:
-        found: str | None = self.texts.get(digest) or self._store.text(digest)
-        return found
+        return self.texts.get(digest) or self._store.text(digest)
 
-    def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
+    def keep_derived(self, *_: Any) -> None:
         pass
 
 
@@ -171,6 +168,7 @@ class SessionSteps:
     def __init__(self, assembler: ContextAssembler, session_id: str) -> None:
         self._assembler, self._store = assembler, assembler.store
         self.session_id = session_id
+        self._replays: dict[str, Future[Simulation]] = {}
         self._rows: list[CallRow] = self._store.calls(session_id)  # raises, if there is no session
         self.head: SessionHead = self._store.look(session_id)
 
@@ -230,18 +228,26 @@ class SessionSteps:
             context = maker.assemble_sync(self.session_id, **given)
         except AssemblyError as error:
             return error
-        if step.row is None or any(one is not None for one in options.values()):
-            return Made(step, context, None)
+        is_tried = any(one is not None for one in options.values())
+        if step.row is None or is_tried:
+            return Made(step, context, None, is_tried)
         own = context.sent(step.row.provider).row
         differing = (
             what for name, what in _HASHES.items() if getattr(own, name) != getattr(step.row, name)
         )
         return Made(step, context, tuple(differing))
 
-    async def simulate(self, **options: Any) -> Simulation:
-        """Return what every step would have cost, under each of `POLICIES`."""
-        maker, given = await to_thread(self._maker, self.step(), options)
-        return await maker.simulate(self.session_id, policies=POLICIES.values(), **given)
+    async def costs(self, **options: Any) -> Simulation:
+        """Return what every step would have cost, under each of `POLICIES`.
+
+        Whoever stops waiting, and asks again, waits for the same replay.
+        """
+        replay = self._replays.get(key := repr(options))
+        if replay is None or (replay.done() and replay.exception()):
+            maker, given = await to_thread(self._maker, self.step(), options)
+            asked = maker.simulate(self.session_id, policies=POLICIES.values(), **given)
+            self._replays[key] = replay = ensure_future(asked)
+        return await shield(replay)
 
     def _maker(
         self, step: Step, options: Mapping[str, Any]
@@ -251,6 +257,8 @@ class SessionSteps:
         basis = step.row or next(reversed(before), None)
         given = {"model": self._model_of(step, basis)}
         given |= basis.details.get("asked", {}) if basis is not None else {}
+        if options.get("model"):  # what another model takes is for that model to say
+            given = {name: one for name, one in given.items() if name not in _OF_THE_MODEL}
         given |= {name: one for name, one in options.items() if one is not None}
         sent = None if basis is None else SentTools.read(self._store.text(basis.tools_hash) or "")
         past: Any = _Past(self._store)

@@ -125,8 +125,8 @@ def test_two_steps_are_compared(browser: Browser, pages: httpx.Client) -> None:
             said.append(page.locator("#compared").inner_text())
 
     assert "Cache kept: step 3 begins with all that step 2 sent" in said[0]
-    assert "Added: 2," in said[0]
-    assert "Cut: 0," in said[0]
+    assert "Added: 2 pieces," in said[0]
+    assert "Cut: 0 pieces," in said[0]
     assert f"step {CALLS} sends" in said[1]
     assert "Cache kept for the first" in said[1]
 

@@ -3,7 +3,7 @@
 
 const find = (id) => document.getElementById(id);
 const held = find("data") && JSON.parse(find("data").textContent);
-const number = (value) => value.toLocaleString("en");
+const number = (value) => value.toLocaleString("en").replace("-", "−");
 const PAGE = 200;
 
 /** Return an element with text and children; text is never read as HTML. */
@@ -19,6 +19,7 @@ async function ask(path, asked) {
   const given = Object.entries(asked).filter(([, value]) => value !== "");
   const answer = await fetch(`${path}?${new URLSearchParams(given)}`);
   const text = await answer.text();
+  if (answer.status === 504) return ask(path, asked); // the worker goes on computing it
   if (!answer.ok) {
     let reason = text;
     try { reason = JSON.parse(text).error; } catch { /* it is a plain text */ }
@@ -199,7 +200,7 @@ function session() {
       return was && was[4] && row[4] && (was[4] !== row[4] || was[2] !== row[2]);
     });
     const list = (what, rows, tokens) => make("div", "",
-      make("h3", "", `${what}: ${number(rows.length)}, `
+      make("h3", "", `${what}: ${number(rows.length)} pieces, `
         + `${number(rows.reduce((all, row) => all + tokens(row), 0))} tokens`),
       make("ol", "", ...rows.slice(0, 12).map((row) => make("li", "",
         make("span", "", title(row).join(": ")), make("b", "num", tokens(row))))),
@@ -208,7 +209,7 @@ function session() {
     const money = (one) => one.usd === null ? "an unknown price" : `$${one.usd.toFixed(4)}`;
     return [
       make("p", "", make("b", "", cacheOf(earlier, later, names))),
-      make("p", "", `${names[0]} sends ${number(earlier.used)} of ${number(earlier.budget)} tokens `
+      make("p", "", `${names[0][0].toUpperCase()}${names[0].slice(1)} sends ${number(earlier.used)} of ${number(earlier.budget)} tokens `
         + `for ${money(earlier)}; ${names[1]} sends ${number(later.used)} of `
         + `${number(later.budget)} for ${money(later)}.`),
       make("div", "compared", list("Added", added, (row) => row[4]),
@@ -256,11 +257,11 @@ function session() {
     find("tried").replaceChildren(...compare(step, other, ["this step", "the other way"]), box);
   });
 
-  find("price")?.addEventListener("click", async () => {
-    find("price").disabled = true;
-    const html = await attempt("price", () => ask("/session/costs", { id: held.ask }));
+  find("price")?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const asked = { id: held.ask, max_context_tokens: find("price-budget").value };
+    const html = await attempt("price", () => ask("/session/costs", asked));
     if (html) find("costs").innerHTML = html; // as above
-    else find("price").disabled = false;
   });
 
   listChoices();
