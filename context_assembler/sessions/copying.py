@@ -95,9 +95,9 @@ def _copy_events(source: SqlStore, target: SqlStore, head: SessionHead) -> bool:
         seq = 0
         while rows := _page(theirs, _EVENTS, key, seq, min(_PAGE, head.last_seq - seq)):
             there = _page(ours, _EVENTS, own, seq, max(min(len(rows), last_seq - seq), 0))
-            rows = [(*row[:4], source.encryption.open(row[4]), row[5]) for row in rows]
+            opened: list[Any] = [(*row[:4], source.encryption.open(row[4]), row[5]) for row in rows]
             if [(*row[:4], open_ours(row[4])) for row in there] != [
-                row[:-1] for row in rows[: len(there)]
+                row[:-1] for row in opened[: len(there)]
             ]:
                 return False
             ours.executemany(
@@ -105,7 +105,7 @@ def _copy_events(source: SqlStore, target: SqlStore, head: SessionHead) -> bool:
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 [
                     (own << 32 | row[0], *row[1:4], seal(row[4]), renumbered(row[5], family_of))
-                    for row in rows[len(there) :]
+                    for row in opened[len(there) :]
                 ],
             )
             seq = rows[-1][0]
@@ -153,7 +153,7 @@ def _copy_calls(source: SqlStore, target: SqlStore, session_ids: Collection[str]
             digest = rows[-1][0]
 
 
-def _moved(source: SqlStore, target: SqlStore, rows: Iterable[Any]) -> list[tuple[Any, ...]]:
+def _moved(source: SqlStore, target: SqlStore, rows: Iterable[Any]) -> list[Any]:
     """Return rows whose last value is encrypted as the target does."""
     seal, unseal = target.encryption.seal, source.encryption.open
     return [(*rest, seal(unseal(raw))) for *rest, raw in rows]
