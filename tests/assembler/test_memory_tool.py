@@ -256,26 +256,12 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 ESCAPES: Final = [
-    "/etc/passwd",
-    "secret.md",
-    "../secret.md",
-    "/memories/../secret.md",
-    "/memories/sub/../../secret.md",
-    "/memories/%2e%2e/secret.md",
-    "/memories/..%2fsecret.md",
-    "/memories\\..\\secret.md",
-    "/memories/..\\secret.md",
-    "/memoriesX/secret.md",
-    "/MEMORIES/guide.md",
-    "/memories/link.md",
-    "/memories/folder/secret.md",
-    "/memories/.hidden/x.md",
-    "/memories/guide.md.part",
-    "/memories/guide.md\0.txt",
-    "/memories/a\nb.md",
-    "/memories/" + "x" * 300,
-    "/memories/\ud800.md",
-    "",
+    *("/etc/passwd", "secret.md", "../secret.md", "/memories/../secret.md"),
+    *("/memories/sub/../../secret.md", "/memories/%2e%2e/secret.md", "/memories/..%2fsecret.md"),
+    *("/memories\\..\\secret.md", "/memories/..\\secret.md", "/memoriesX/secret.md"),
+    *("/MEMORIES/guide.md", "/memories/link.md", "/memories/folder/secret.md"),
+    *("/memories/.hidden/x.md", "/memories/guide.md.part", "/memories/guide.md\0.txt"),
+    *("/memories/a\nb.md", "/memories/" + "x" * 300, "/memories/\ud800.md", ""),
 ]
 
 

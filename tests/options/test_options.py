@@ -92,45 +92,68 @@ NO_SCHEMAS: list[tuple[str, Any, str]] = [
     ("no number", {"type": "number", "maximum": float("nan")}, "not JSON compliant"),
     ("text", {"response_mime_type": "text/x.enum", "response_schema": {}}, "is not JSON"),
 ]
-READ: dict[str, tuple[str, Any, Any]] = {
-    "a schema": ("response_format", PLACE, ResponseFormat(PLACE)),
-    "a schema as JSON": ("response_format", json.dumps(PLACE), ResponseFormat(PLACE)),
-    "a model": ("response_format", City, ResponseFormat(City.model_json_schema(), "City")),
-    "Chat's schema": ("response_format", {"type": "json_schema", "json_schema": _FORM}, FORM),
-    "Responses' schema": ("response_format", {"format": {"type": "json_schema", **_FORM}}, FORM),
+FORMATS: dict[str, tuple[Any, Any]] = {
+    "a schema": (PLACE, ResponseFormat(PLACE)),
+    "a schema as JSON": (json.dumps(PLACE), ResponseFormat(PLACE)),
+    "a model": (City, ResponseFormat(City.model_json_schema(), "City")),
+    "Chat's schema": ({"type": "json_schema", "json_schema": _FORM}, FORM),
+    "Responses' schema": ({"format": {"type": "json_schema", **_FORM}}, FORM),
     "Anthropic's schema": (
-        "response_format",
         {"format": {"type": "json_schema", "schema": PLACE}},
         ResponseFormat(PLACE),
     ),
     "Gemini's schema": (
-        "response_format",
         {"response_mime_type": "application/json", "response_schema": City},
         ResponseFormat(City.model_json_schema(), "City"),
     ),
     "Gemini's own words": (
-        "response_format",
         {"responseMimeType": "application/json", "responseSchema": GEMINI},
         ResponseFormat(AS_JSON_SCHEMA),
     ),
     "Gemini's objects": (
-        "response_format",
         GenerateContentConfig(
             response_mime_type="application/json", response_schema=Schema.model_validate(GEMINI)
         ),
         ResponseFormat(AS_JSON_SCHEMA),
     ),
     "an object in a form": (
-        "response_format",
         {"response_mime_type": "application/json", "response_schema": Schema(type=Type.ARRAY)},
         ResponseFormat({"type": "array"}),
     ),
     "a form that does not say strict": (
-        "response_format",
         {"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE}},
         FORM,
     ),
-    "any object": ("response_format", {"type": "json_object"}, ResponseFormat()),
+    "any object": ({"type": "json_object"}, ResponseFormat()),
+}
+CHOICES: dict[str, tuple[Any, Any]] = {
+    "a mode": ("required", ToolChoice(mode="any")),
+    "Anthropic's": (
+        {"type": "tool", "name": "look", "disable_parallel_tool_use": True},
+        ToolChoice(mode="tool", name="look", allows_parallel=False),
+    ),
+    "Chat's": (
+        {"type": "function", "function": {"name": "look"}},
+        ToolChoice(mode="tool", name="look"),
+    ),
+    "allowed tools of Chat": (
+        {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": "required", "tools": [{"function": {"name": "look"}}]},
+        },
+        ToolChoice(mode="any", allowed=("look",)),
+    ),
+    "allowed tools of Responses": (
+        {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "look"}]},
+        ToolChoice(allowed=("look",)),
+    ),
+    "our own fields": (
+        {"mode": "auto", "allowed": ["b", "a"], "allows_parallel": False},
+        ToolChoice(allowed=("a", "b"), allows_parallel=False),
+    ),
+}
+READ: dict[str, tuple[str, Any, Any]] = {
+    **{name: ("response_format", *row) for name, row in FORMATS.items()},
     "a whole number for a number": ("temperature", 1, 1.0),
     "one text for a list": ("stop_sequences", "END", ("END",)),
     "blanks of a text": ("stop_sequences", ["\n\nHuman:"], ("\n\nHuman:",)),
@@ -145,35 +168,7 @@ READ: dict[str, tuple[str, Any, Any]] = {
         [{"type": "clear_tool_uses", "keep": {}}, "clear_thinking_20251015"],
         ({"type": "clear_thinking_20251015"}, {"type": CLEAR, "keep": {}}),
     ),
-    "a mode": ("tool_choice", "required", ToolChoice(mode="any")),
-    "Anthropic's": (
-        "tool_choice",
-        {"type": "tool", "name": "look", "disable_parallel_tool_use": True},
-        ToolChoice(mode="tool", name="look", allows_parallel=False),
-    ),
-    "Chat's": (
-        "tool_choice",
-        {"type": "function", "function": {"name": "look"}},
-        ToolChoice(mode="tool", name="look"),
-    ),
-    "allowed tools of Chat": (
-        "tool_choice",
-        {
-            "type": "allowed_tools",
-            "allowed_tools": {"mode": "required", "tools": [{"function": {"name": "look"}}]},
-        },
-        ToolChoice(mode="any", allowed=("look",)),
-    ),
-    "allowed tools of Responses": (
-        "tool_choice",
-        {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "look"}]},
-        ToolChoice(allowed=("look",)),
-    ),
-    "our own fields": (
-        "tool_choice",
-        {"mode": "auto", "allowed": ["b", "a"], "allows_parallel": False},
-        ToolChoice(allowed=("a", "b"), allows_parallel=False),
-    ),
+    **{name: ("tool_choice", *row) for name, row in CHOICES.items()},
 }
 
 

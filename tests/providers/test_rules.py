@@ -86,6 +86,11 @@ def said(*content: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": list(content)}]}
 
 
+def replied(*blocks: Any, then: Any = ()) -> dict[str, Any]:
+    """Return the change to a question, a reply of these blocks, and what follows."""
+    return {"messages": [ASK, {"role": "assistant", "content": [*blocks]}, *then]}
+
+
 def source(kind: str, **fields: Any) -> dict[str, Any]:
     return said({"type": kind, "source": {"type": "base64", **fields}})
 
@@ -103,7 +108,7 @@ def strict(**schema: Any) -> dict[str, Any]:
 
 
 MARK, LONG = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
-BUDGET = {"type": "enabled", "budget_tokens": 2000}
+BUDGET, ADAPTIVE = {"type": "enabled", "budget_tokens": 2000}, {"type": "adaptive"}
 SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
 COMPACTION = {"type": "compaction", "content": "x", "signature": "E"}
 THRESHOLD = {"type": "compact_20260112"}
@@ -145,10 +150,7 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
     "a result with another id": ("A3", {"messages.2.content.0.tool_use_id": "t9"}),
     "a result given twice": ("A3", {"messages.2.content": [ANSWERED[0], *ANSWERED]}),
     "the assistant answers": ("A3", {"messages.1.content.3": ANSWERED[0]}),
-    "a pending search is talked over": (
-        "A4",
-        {"messages": [ASK, {"role": "assistant", "content": [SEARCH]}, ASK]},
-    ),
+    "a pending search is talked over": ("A4", replied(SEARCH, then=[ASK])),
     "a search result alone": (
         "A4",
         {"messages.1.content.0": {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_9"}},
@@ -158,10 +160,7 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
         {"messages.1.content.1.id": "a.b", "messages.2.content.0.tool_use_id": "a.b"},
     ),
     "an id used twice": ("A5", {"messages.1.content.2.id": "t1"}),
-    "a server's id of another form": (
-        "A0",
-        {"messages": [ASK, {"role": "assistant", "content": [{**SEARCH, "id": "x"}]}]},
-    ),
+    "a server's id of another form": ("A0", replied({**SEARCH, "id": "x"})),
     "a name with a dot": ("A6", {"tools.0.name": "read.it"}),
     "two tools of one name": ("A6", {"tools.1": CLAUDE["tools"][0]}),
     "a very long called name": ("A6", {"messages.1.content.1.name": "r" * 201}),
@@ -192,10 +191,7 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
         "A14",
         {**HAIKU, "temperature": 2, "extra_headers": {"anthropic-version": "2023-06-01"}},
     ),
-    "a document of the assistant": (
-        "A14",
-        {"messages": [ASK, {"role": "assistant", "content": [{"type": "document"}]}, ASK]},
-    ),
+    "a document of the assistant": ("A14", replied({"type": "document"}, then=[ASK])),
     "a top_p above one": ("A14", older("claude-opus-4-6", top_p=1.5)),
     "a temperature below zero": ("A14", older("claude-opus-4-6", temperature=-1)),
     "a temperature in words": ("A14", older("claude-opus-4-6", temperature="warm")),
@@ -205,10 +201,7 @@ ANTHROPIC: dict[str, tuple[str, dict[str, Any]]] = {
     "a field of other APIs": ("A0", {"messages.0.name": "Ada"}),
     "a type of other APIs": ("A0", said({"type": "input_text", "text": "a"})),
     "warming the cache in a stream": ("A24", {"max_tokens": 0, "stream": True}),
-    "warming the cache while thinking": (
-        "A24",
-        {"max_tokens": 0, "thinking": {"type": "adaptive"}},
-    ),
+    "warming the cache while thinking": ("A24", {"max_tokens": 0, "thinking": ADAPTIVE}),
     "two ways of compaction": (
         "A25",
         {"compaction": {}, "context_management": {"edits": [{}]}, **ON_DEMAND},
@@ -440,10 +433,7 @@ TAKEN: dict[str, tuple[str, dict[str, Any]]] = {
         "anthropic",
         {**source("document", type="file", file_id="f"), "betas": ["files-api-2025-04-14"]},
     ),
-    "a turn that waits for a server": (
-        "anthropic",
-        {"messages": [ASK, {"role": "assistant", "content": [SEARCH]}]},
-    ),
+    "a turn that waits for a server": ("anthropic", replied(SEARCH)),
     "a signed compaction": (
         "anthropic",
         {

@@ -100,6 +100,7 @@ def test_withdrawing_by_the_choice_names_what_may_be_called() -> None:
     assert settle([READ], sent(READ, WRITE))[0].plan.allowed is None
 
 
+FORCED = ToolChoice(mode="tool", name="mail")
 OBJECTIONS: dict[str, tuple[list[ToolSpec], SentTools, dict[str, Any], str]] = {
     "no form": ([READ, MAIL], sent(READ), {"forms": ChangeForms()}, "before the history only"),
     "no form to withdraw": ([READ], sent(READ, MAIL), {"forms": ChangeForms(adds=True)}, "only"),
@@ -107,24 +108,14 @@ OBJECTIONS: dict[str, tuple[list[ToolSpec], SentTools, dict[str, Any], str]] = {
     "none left": ([], sent(READ), {}, "none are left"),
     "a native tool": ([READ, NATIVE], sent(READ), {}, "'web' is a tool of the provider's own"),
     "another definition": (
-        [replace(READ, description="New.")],
-        sent(READ),
-        {"forms": BY_CHOICE},
-        "another definition",
+        *([replace(READ, description="New.")], sent(READ)),
+        *({"forms": BY_CHOICE}, "another definition"),
     ),
     "a strict tool": ([READ, tool("s", is_strict=True)], sent(READ), {}, "strict"),
     "too many": (
-        [tool(letter) for letter in "abcde"],
-        sent(tool("a")),
-        {"forms": BY_CHOICE},
-        "more than 4 tools",
+        *([*map(tool, "abcde")], sent(tool("a")), {"forms": BY_CHOICE}, "more than 4 tools"),
     ),
-    "a forced call": (
-        [READ, MAIL],
-        sent(READ),
-        {"choice": ToolChoice(mode="tool", name="mail")},
-        "forced",
-    ),
+    "a forced call": ([READ, MAIL], sent(READ), {"choice": FORCED}, "forced"),
 }
 
 
@@ -158,30 +149,16 @@ def test_a_rewrite_names_what_changed() -> None:
 # ---- deferral ----
 
 SHOWN, HIDDEN = ToolSearch(shows_descriptions=True), ToolSearch()
+ALL, FEW, OVER = ["fs.read", "mail", "search"], ["fs.read", "search"], {"defers_above": 2}
+MANY: dict[str, Any] = {**OVER, "search": HIDDEN}
 DEFERRAL: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
-    "many": ({"search": HIDDEN, "defers_above": 2}, ["fs.read", "mail", "search"], []),
-    "not what was called": (
-        {"search": HIDDEN, "defers_above": 2, "called": lambda: {"mail"}},
-        ["fs.read", "search"],
-        ["mail"],
-    ),
-    "not what is forced": (
-        {"search": HIDDEN, "defers_above": 2, "choice": ToolChoice(mode="tool", name="mail")},
-        ["fs.read", "search"],
-        ["mail"],
-    ),
-    "what was found is loaded": (
-        {"search": HIDDEN, "defers_above": 2, "found": lambda: {"mail"}},
-        ["fs.read", "mail", "search"],
-        ["mail"],
-    ),
-    "with descriptions": (
-        {"search": SHOWN, "defers_above": 2},
-        ["fs.read", "mail", "search"],
-        ["fs.read", "mail", "search"],
-    ),
-    "few": ({"search": HIDDEN, "defers_above": 3}, [], ["fs.read", "mail", "search"]),
-    "no search": ({"defers_above": 2}, [], ["fs.read", "mail", "search"]),
+    "many": (MANY, ALL, []),
+    "not what was called": (MANY | {"called": lambda: {"mail"}}, FEW, ["mail"]),
+    "not what is forced": (MANY | {"choice": FORCED}, FEW, ["mail"]),
+    "what was found is loaded": (MANY | {"found": lambda: {"mail"}}, ALL, ["mail"]),
+    "with descriptions": (MANY | {"search": SHOWN}, ALL, ALL),
+    "few": (MANY | {"defers_above": 3}, [], ALL),
+    "no search": (OVER, [], ALL),
 }
 
 
