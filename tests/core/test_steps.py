@@ -96,12 +96,15 @@ MIXED = [
 def test_a_paused_call_goes_on_as_in_a_new_process_whatever_comes_between(
     kinds: list[SessionEvent],
 ) -> None:
+    asked, checked = {"model": OPUS, "max_tokens": 50}, set[tuple[int, ...]]()
     for events in (each for each in product(kinds, repeat=3) if kinds[0] in each):
         old: ContextAssembler | None = None
-        for store in appended(events, [1]):
+        for end, store in enumerate(appended(events, [1]), start=1):
             old = old or opened(store)
-            asked = {"model": OPUS, "max_tokens": 50}
-            assert outcome(old, **asked) == outcome(opened(store), **asked)
+            step, begun = outcome(old, **asked), tuple(map(id, events[:end]))
+            # The beginning that several logs share is compared once.
+            assert begun in checked or step == outcome(opened(store), **asked)
+            checked.add(begun)
 
 
 @every_provider
