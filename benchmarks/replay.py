@@ -7,7 +7,8 @@ Messages are appended one by one, and before each reply the context is assembled
 first exceeds the budget; costs are over all calls, divided by those of sending everything. Cached is
 the longest common prefix with the payload before, in whole messages; a cached token costs 0.1, any
 other 1.25 (Anthropic) or 1 (OpenAI). Pinned is what the user asked to keep; a list has no pins. Valid are
-payloads that break no rule of the harness, or of the library's checker without it. The sessions are those of
+payloads that break no rule of the harness, or of the library's checker without it. Needed is the share of
+the names in the recorded next reply, of those that the history has, that the payload has as well. The sessions are those of
 the harness in CONTEXT_ASSEMBLER_BENCH, or laid end to end from the corpus, or generated.
 """
 
@@ -15,6 +16,7 @@ import argparse
 import asyncio
 import importlib.util
 import os
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,10 +34,14 @@ MODEL, LENGTH = "gpt-5.5", 200
 WHO: Final = ("assembler", "fit_messages")
 SHARES: Final = (0.25, 0.5, 0.9)
 FAMILIES: Final = {"tau": 4, "code": 5}  # and how many sessions of each
-NAMES: Final = "calls refused valid over fill worst cached cost_A cost_O last10 task pins".split()
+NAMES: Final = (
+    "calls refused valid over fill worst cached cost_A cost_O last10 needed task pins".split()
+)
 _COUNTED_NAMES: Final = ("calls", "refused", "over")
 _COUNTER: Final = TokenCounter(MODEL)
 _COUNTED: Final[dict[str, int]] = {}
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{5,}")  # this and the next as in the harness
+_TELLING: Final = re.compile(r"[/._]|[a-z][A-Z]|\d")
 
 
 @cache
@@ -81,6 +87,20 @@ def count(message: Mapping[str, Any]) -> int:
         if text not in _COUNTED:
             _COUNTED[text] = _COUNTER.count_text(text)
     return 4 + 3 * len(calls) + sum(_COUNTED[text] for text in texts)
+
+
+@cache
+def _names_in(text: str) -> frozenset[str]:
+    found = ((one, one.strip("./-")) for one in _NAME.findall(text))
+    return frozenset(name for one, name in found if len(name) >= 6 and _TELLING.search(one))
+
+
+def names(message: Mapping[str, Any]) -> frozenset[str]:
+    """Return the telling names in a message: paths, and words with signs, capitals or digits."""
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    return _names_in(
+        _text(message) + "".join(f" {one['name']} {one['arguments']}" for one in calls)
+    )
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -130,10 +150,12 @@ async def play(
     due = [n for n, one in enumerate(messages) if one["role"] == "assistant"] + [len(messages)]
     seen: list[Any] = []
     before: list[Any] = []
+    known = set[str]()
     place, full, full_before, has_exceeded = 0, 3, 0, False
     ends = [end for end in dict.fromkeys(due) if end]
     sent = payloads(messages, pins, budget, ends, who)
     for end in ends:
+        known.update(*map(names, messages[place:end]))
         full, place = full + sum(map(count, messages[place:end])), end
         if (payload := await anext(sent)) is None:
             seen.append({"refused": True})
@@ -149,6 +171,7 @@ async def play(
         last = [_key(one, exactly=False) in have for one in history[-10:]]
         task = next(one for one in history if one["role"] == "user")
         tokens = 3 + sum(map(count, payload))
+        needed = known & frozenset[str]().union(*map(names, messages[end : end + 1]))
         seen.append(
             {
                 "refused": False,
@@ -161,6 +184,8 @@ async def play(
                 "full_cached": full_before,
                 "fill": tokens / budget,
                 "last10": mean(last),
+                "needed": len(needed),
+                "found": len(needed & frozenset[str]().union(*map(names, payload))),
                 "task": _key(task, exactly=False) in have,
                 "pins": mean(held) if held else None,
             }
@@ -186,6 +211,8 @@ def summarize(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
             "fill": mean(call["fill"] for call in over),
             "worst": max(call["fill"] for call in over),
             "last10": mean(call["last10"] for call in over),
+            "needed": sum(call["found"] for call in over)
+            / max(1, sum(call["needed"] for call in over)),
             "task": mean(call["task"] for call in over),
             "valid": mean(call["valid"] for call in over),
             "over": sum(call["over"] for call in over),

@@ -60,7 +60,7 @@ from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.lent import fresh_json
 from context_assembler.report import Decision, ReportEntry, Rule, Violations
 from context_assembler.tokens import CounterName, Family, family_for
-from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries, marker_parts
+from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries
 
 if TYPE_CHECKING:
     from context_assembler.compaction import CompactionCheck
@@ -847,7 +847,7 @@ class _Live:
             groups = [lines[:at], lines[at:]]
         for number, group in enumerate(groups):
             if number and cut is not None:
-                parts = marker_parts(cut.left_out)
+                parts = cut.marker_parts
                 turn = Turn(role="user", kind="marker", origin="assembler", parts=parts)
                 self.wire.add(turn)
                 turns.append(turn)
@@ -1205,7 +1205,7 @@ class _Call:
             cuts=cuts.values(),
         )
         if cut is not None and cut.marker is not None and all(e.id != "marker" for e in others):
-            size = self._live.count(events.USER, marker_parts(cut.left_out))
+            size = self._live.count(events.USER, cut.marker_parts)
             yield ReportEntry("note", "marker", "kept", size, size)
         for edit in self._edits:
             told = ", ".join(f"{key} {held:,}" for key, held in edit.items() if key != "type")

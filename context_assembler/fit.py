@@ -30,7 +30,7 @@ from context_assembler.tokens import CounterName, family_for
 from context_assembler.tools.sources import ListedTools
 from context_assembler.transcripts.messages import API_FORMATS
 from context_assembler.transcripts.source import Issues, bounded, listed
-from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries, marker_parts
+from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries
 
 # Of shapes that fit alike the first one is taken.
 _SHAPES: Final = ("openai_chat", "anthropic", "openai_responses", "gemini")
@@ -617,7 +617,7 @@ class _Fitting:
         lost = ReportEntry("message", "", "dropped", reason=_NOTHING, rule="repair.empty")
         for at in sorted({*range(len(self.given))} - sent):
             found.setdefault(str(at), lost._replace(id=str(at)))
-        marker = marker_parts(cut.left_out)[0]["text"] if cut is not None else ""
+        marker = cut.marker_parts[0]["text"] if cut is not None else ""
         for number, (at, value) in enumerate(made):
             if at >= 0 and value is not None:
                 found.setdefault(str(at), told._replace(id=str(at)))
@@ -632,7 +632,7 @@ class _Fitting:
 
 
 def _marker(cut: Cut) -> Turn:
-    return Turn(role="user", kind="marker", parts=marker_parts(cut.left_out))
+    return Turn(role="user", kind="marker", parts=cut.marker_parts)
 
 
 def _bare(reply: Json) -> Json:

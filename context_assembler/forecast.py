@@ -17,7 +17,7 @@ from context_assembler.options import CachePolicy, TruncationSettings
 from context_assembler.ports import Turn
 from context_assembler.providers import PROVIDERS
 from context_assembler.report import CacheForecast, CacheSplit, InputPrice, PrefixBreak, ReportEntry
-from context_assembler.truncation import Cut, History, Lines, Plan, Shortened, marker_parts
+from context_assembler.truncation import Cut, History, Lines, Plan, Shortened
 
 _LOOK_BACK_BLOCKS: Final = 20
 _MARKING_PROTOCOL: Final = "anthropic"
@@ -545,8 +545,8 @@ class _Sent:
         for first, stop in [(0, end)] if cut is None else cut.kept:
             for line in range(first, stop):
                 if cut is not None and line == cut.marker:
-                    tokens = segment.lines.count(USER, marker_parts(cut.left_out))
-                    self._add((-cut.left_out,), tokens, 1)
+                    tokens = segment.lines.count(USER, cut.marker_parts)
+                    self._add((cut.id,), tokens, 1)
                 self._add_line(line, None if cut is None else cut.shortened.get(line))
 
     def grow(self, end: int) -> None:

@@ -746,6 +746,8 @@ class TruncationSettings(Settings):
         step_share: How much a cut frees, as a share of the room for history.
         opening_share: How much `smart` keeps after the task, as a share of the room, so that it
             stays cached; at most half of what a cut leaves.
+        marker_tokens: The most that a cut's line may take to list names of what was left out, and
+            never more than 3 % of the room; 0 lists none.
         stub_tokens: Size of a shortened tool result.
         shorten_repeats: Whether a cut by `smart` shortens a large tool result to one line if the
             same call, with the same arguments, got a newer one.
@@ -764,6 +766,7 @@ class TruncationSettings(Settings):
     cache_stable: bool = True
     step_share: Annotated[float, Bounds(least=0.001, most=1)] = 1 / 3
     opening_share: Annotated[float, Bounds(least=0, most=0.999)] = 0.3
+    marker_tokens: Annotated[int, _NotNegative] = 2000
     stub_tokens: Annotated[int, _AtLeastOne] = 200
     shorten_repeats: bool = False
     on_overflow: OverflowPolicy = "error"

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 CountText: TypeAlias = Callable[[str], int]
@@ -13,6 +13,14 @@ CountText: TypeAlias = Callable[[str], int]
 SUMMARY_TAG: Final = "summary"
 REMINDER_TAG: Final = "system-reminder"
 FORGED: Final = "A copy of the assembler's own tag in the text was escaped."
+
+BLANKS: Final = re.compile(r"\\[nrt]")
+"""Line ends and tabs in JSON."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@#-]{3,}")
+_TELLING: Final = re.compile(r"[/._@#]|[a-z][A-Z]|\d|-.*-")
+_LETTER: Final = re.compile("[A-Za-z]")
+_MOST_NAME_CHARS: Final = 160
 
 # What a reader, or a model, may take for the beginning of a tag, and what nobody sees.
 _OPENS: Final = "[<\uff1c\ufe64\u2039\u3008\u27e8]"
@@ -57,6 +65,20 @@ def one_line(text: str) -> str:
             char for char in shown if char in _JOINERS or category(char) not in ("Cc", "Cf")
         )
     return " ".join(text.split())
+
+
+def find_names(text: str) -> list[str]:
+    """Return the telling names in a text: paths, and what has capitals, digits or signs within."""
+    found = (name.strip("./:-@#") for name in _NAME.findall(text))
+    return [name for name in found if 4 <= len(name) <= _MOST_NAME_CHARS and _is_telling(name)]
+
+
+@lru_cache(maxsize=8192)
+def _is_telling(name: str) -> bool:
+    """Whether a word is a name rather than a word of the language, or a short number."""
+    if not _LETTER.search(name):
+        return sum(map(str.isdigit, name)) > 4
+    return _TELLING.search(name) is not None
 
 
 def fence(tag: str, text: str, *, nonce: str = "") -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from context_assembler import events
 from context_assembler.events import Json, SessionEvent, is_list, is_object
-from context_assembler.texts import one_line
+from context_assembler.texts import BLANKS, find_names, one_line
 
 Author: TypeAlias = Literal["user", "assistant", "call", "result", "summary"]
 
@@ -17,8 +17,6 @@ _HALF_LIFE: Final = 12  # replies after which what was new counts for half of it
 _RECENT: Final = 10  # replies
 _NEW_FACTOR: Final = 6  # what was named last counts so much more
 _MOST_NAMES_OF_RESULT: Final = 300
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@#-]{3,}")
-_TELLING: Final = re.compile(r"[/._@#]|[a-z][A-Z]|\d|-.*-")
 _ENDINGS: Final = (
     "bat c cc cfg conf cpp cs css csv db env gif go gz h hpp html htm ini ipynb java jpg js json jsonl "
     "jsx kt lock log lua md mjs pdf php pl png proto ps1 py pyi r rb rs rst scala sh sql svelte svg "
@@ -27,8 +25,7 @@ _ENDINGS: Final = (
 _FILE: Final = re.compile(
     rf"(?:[A-Za-z_.@~][\w.@-]+/)+[\w.@-]{{2,}}|[\w.@-]+\.(?:{_ENDINGS.replace(' ', '|')})"
 )
-_ESCAPED: Final = re.compile(r"\\[nrt]")  # in the JSON of arguments
-_MOST_NAME_CHARS: Final = 160
+_MOST_COMMAND_CHARS: Final = 160
 # Words by which a user sets a rule, in the languages that are written most.
 _RULE: Final = re.compile(
     r"\b(?:must|never|always|do not|don't|only|without|ensure|make sure|should not|shouldn't|"
@@ -154,20 +151,11 @@ def _ages(pieces: Sequence[Piece]) -> list[int]:
 
 def _names(piece: Piece) -> Iterator[tuple[str, int]]:
     """Yield the telling names of a piece: paths, and what has capitals, digits or signs within."""
-    text = _ESCAPED.sub(" ", piece.text) if piece.by == "call" else piece.text
-    found = (name.strip("./:-@#") for name in _NAME.findall(text))
-    kept = (name for name in found if 4 <= len(name) <= _MOST_NAME_CHARS and is_telling(name))
-    numbers = Counter(kept)
+    text = BLANKS.sub(" ", piece.text) if piece.by == "call" else piece.text
+    numbers = Counter(find_names(text))
     if piece.by == "result":
         return iter([(name, 1) for name in list(numbers)[:_MOST_NAMES_OF_RESULT]])
     return iter(numbers.items())
-
-
-def is_telling(name: str) -> bool:
-    """Whether a word is a name rather than a word of the language, or a short number."""
-    if not re.search("[A-Za-z]", name):
-        return sum(map(str.isdigit, name)) > 4
-    return _TELLING.search(name) is not None
 
 
 def _is_file(name: str) -> bool:
@@ -185,7 +173,7 @@ def _commands(arguments: Json) -> Iterator[str]:
         given = arguments.get(key)
         said = " ".join(map(str, given)) if is_list(given) else given
         if isinstance(said, str) and (line := one_line(said.strip().split("\n", 1)[0])):
-            yield line[:_MOST_NAME_CHARS]
+            yield line[:_MOST_COMMAND_CHARS]
 
 
 def _tasks(piece: Piece) -> list[str] | None:

@@ -22,7 +22,6 @@ from context_assembler.truncation.cut import (
     Plan,
     Strategy,
     cut_entries,
-    marker_parts,
 )
 from context_assembler.truncation.shorten import Lines, Shortened, shorten_part
 
@@ -39,7 +38,6 @@ __all__ = [
     "Truncation",
     "Truncator",
     "cut_entries",
-    "marker_parts",
     "shorten_part",
 ]
 
@@ -158,7 +156,7 @@ class _TurnLines:
         for at, of_turn in groupby(lines, key=lambda line: self.places[line][0]):
             numbers = list(of_turn)
             if numbers[0] == cut.marker:
-                parts = marker_parts(cut.left_out)
+                parts = cut.marker_parts
                 left.append(Turn(role="user", kind="marker", origin="assembler", parts=parts))
             turn = self.turns[at]
             if any(line in cut.shortened for line in numbers):

@@ -13,8 +13,9 @@ import json
 from array import array
 from binascii import crc32
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, compress
+from itertools import accumulate, chain, compress
 from operator import gt, not_
 from typing import Any, Final, NamedTuple, SupportsIndex, cast
 
@@ -24,6 +25,7 @@ from context_assembler.events import ASSISTANT, COMPACTION, KIND_MASK, NOTE, USE
 from context_assembler.options import TruncationSettings
 from context_assembler.ports import HistoryColumns
 from context_assembler.report import Decision, ReportEntry, Rule
+from context_assembler.texts import BLANKS, find_names
 from context_assembler.truncation import shorten
 from context_assembler.truncation.shorten import Floor, Lines, Piece, Shortened, Shortening
 
@@ -33,6 +35,11 @@ _MOST_OF_FREE_SHARE: Final = 0.9  # what a cut frees if the last exchange leaves
 _SPARE_PARTS: Final = (32, 16, 8, 4)  # of the room, if a cut takes more than it should
 _LEAST_OPENING: Final = 4  # exchanges
 _MANY_MESSAGES: Final = 9_999_999
+_NAMES_SHARE: Final = 0.03  # of the room: what the names of a marker take at the most
+_NAMED_LINES: Final = 256  # the newest of what is left out, and of what is kept before it grows
+_READ_CHARS: Final = 20_000  # of one text
+_LEAST_NAMES_TOKENS: Final = 24
+_MEANT: Final = 5  # what a name of the user's, or of a call, counts for: results hold many
 _KIND_NAMES: Final = (*events.EVENT_TYPES[:6], "note", "user")
 _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
@@ -206,11 +213,29 @@ TRUNCATIONS: Final = {
 }
 
 
-def marker_parts(left_out: int) -> list[JsonObject]:
+def marker_parts(left_out: int, names: Sequence[str] = ()) -> list[JsonObject]:
     """Return the line that stands where messages are missing."""
     counted = "1 earlier message was" if left_out == 1 else f"{left_out:,} earlier messages were"
-    text = f"[{counted} left out here to fit the context window.]"
+    done = f"{counted} left out here" if left_out else "Large results above were shortened"
+    told = f" Named there: {' '.join(names)}" if names else ""
+    text = f"[{done} to fit the context window.{told}]"
     return [{"type": "text", "text": text}]
+
+
+def names_in(parts: Iterable[JsonObject], kind: int = ASSISTANT) -> Mapping[str, int]:
+    """Return the names in parts, with what each counts for."""
+    found: dict[str, int] = {}
+    for part in parts:
+        if part["type"] == "thinking":
+            continue
+        weight = _MEANT if part["type"] == "tool_call" or kind == USER else 1
+        texts = [one.get("text") or "" for one in (part, *part.get("content", ()))]
+        if part["type"] == "tool_call":
+            arguments = part.get("arguments_json") or events.compact_json(part.get("arguments"))
+            texts = [f"{part['name']} {BLANKS.sub(' ', arguments)}"]
+        text = "\n".join(texts)[:_READ_CHARS].replace(":", " ")
+        found |= {name: max(weight, found.get(name, 0)) for name in find_names(text)}
+    return found
 
 
 class Cut(NamedTuple):
@@ -225,6 +250,7 @@ class Cut(NamedTuple):
         left_out: How many messages the marker stands for.
         tokens: Of everything that is sent, the marker included.
         window: The first line of the window, if the strategy has one.
+        names: What the marker says was named in these messages.
     """
 
     id: int
@@ -235,6 +261,12 @@ class Cut(NamedTuple):
     tokens: int
     window: int
     strategy: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def marker_parts(self) -> list[JsonObject]:
+        """The line that the marker is."""
+        return marker_parts(self.left_out, self.names)
 
     def dropped(self) -> Iterator[tuple[int, Rule, str]]:
         """Yield the lines that are left out, each with the rule and the reason."""
@@ -273,7 +305,8 @@ class _Place(NamedTuple):
     left was shortened. If nothing more could be dropped, `left` is the tokens that the rest is
     shortened to; what comes in later stands behind it whole. `is_bare` leaves out the marker and
     clock notes: neither is worth a word of the user, or a request. Of `repeats`, a line is
-    left each.
+    left each. `seen` is how many exchanges the names of the
+    marker are looked for in; 0: it has none.
     """
 
     kept: int
@@ -283,6 +316,7 @@ class _Place(NamedTuple):
     stage: tuple[int, int] | None = None
     is_bare: bool = False
     repeats: "_Repeats | None" = None
+    seen: int = 0
 
 
 class _Checkpoint(NamedTuple):
@@ -332,7 +366,8 @@ class Plan:
         self.name: str = strategy if isinstance(strategy, str) else "own"
         self.strategy = TRUNCATIONS.get(self.name, _OWN)
         self.stubs = {} if stubs is None else stubs
-        self.step = self.marker_tokens = self.stub_left = 0
+        self.step = self.marker_tokens = self.names_tokens = self.stub_left = 0
+        self._names: dict[int, Mapping[str, int]] = {}
         self.task: int | None = None
         self._bulky, self._saved = history.bulky, [0]  # what shortening those before each frees
         self._basis: object = None
@@ -380,6 +415,8 @@ class Plan:
             behind_head = self.room - head_tokens
             self.step = max(1, int(self.settings.step_share * behind_head))
             if self.strategy.marks:
+                most = min(self.settings.marker_tokens, int(_NAMES_SHARE * self.room))
+                self.names_tokens = most if most >= _LEAST_NAMES_TOKENS else 0
                 self.marker_tokens = self.lines.count(USER, marker_parts(_MANY_MESSAGES))
             anchors = {*head, *history.summaries[-1:], *map(history.exchange_of, history.pins)}
             boundary = max(anchors, default=-1) + 1
@@ -438,6 +475,10 @@ class Plan:
             if place is not None:
                 freed = cutter.freed(place)
                 place = place._replace(is_checkpoint=True, repeats=cutter.repeats)
+                named = place._replace(seen=cutter.count - 1)
+                names = self._marker(cutter.view, named) - self._marker(cutter.view, place)
+                if place.left is None and 0 < names <= room + freed - ends[cutter.count]:
+                    place, freed = named, freed - names
             end = ends[cutter.count]
             found.append(_Checkpoint(cutter.count, end, place, cutter.view, freed))
 
@@ -498,11 +539,12 @@ class Plan:
 
     def _fit(self, checkpoint: _Checkpoint) -> _Done:
         found, last = self._at_checkpoint(checkpoint), self.history.count - 1
+        if found is not None and not self.settings.cache_stable:
+            place = found.place._replace(is_checkpoint=False, seen=0)
+            found = self._carry(found.view, place)
         if self.own is not None and not self.settings.cache_stable:
             view, chosen = self._chosen(last + 1, self.room, frees=False)
             found = (chosen and self._fitting(view, chosen)) or found
-            if found is not None:
-                found = found._replace(place=found.place._replace(is_checkpoint=False))
         elif not self.settings.cache_stable:
             views = dict.fromkeys((self.opened, self.whole))
             fuller = [one for view in views if (one := self._fullest(view, found)) is not None]
@@ -533,7 +575,9 @@ class Plan:
         for spare in (0, *(self.room // part for part in _SPARE_PARTS)):
             found = self._find([], self.room - spare)[-1] if spare else checkpoint
             if found.place is not None:
-                place = found.place._replace(is_checkpoint=not spare)
+                place = found.place
+                if spare:
+                    place = place._replace(is_checkpoint=False, seen=0)
                 if done := self._fitting(found.view, place):
                     return done
         return None
@@ -566,7 +610,7 @@ class Plan:
         best: _Done | None = None
         for done in candidates:
             if done is not None and (best is None or done.kept_tokens > best.kept_tokens):
-                best = self._filled(done._replace(place=done.place._replace(is_checkpoint=False)))
+                best = self._filled(done)
         return best
 
     def _filled(self, done: _Done) -> _Done:
@@ -621,22 +665,69 @@ class Plan:
         """Return the cut as lines."""
         history, (view, place) = self.history, done[:2]
         numbers, left_out, gap = view.kept_before(place.kept)
+        marker = self._marker(view, place)
         kept: list[tuple[int, int]] = []
         spans = [(history.starts[number], history.starts[number + 1]) for number in numbers]
         for first, end in (*spans, (history.starts[place.kept], len(history))):
             joins = bool(kept) and kept[-1][1] == first
             kept.append((kept.pop()[0] if joins else first, end))
         stubs = {line: stub for line, stub in self._stubs(view, place).items() if stub.rule}
-        return Cut(
+        cut = Cut(
             id=self._id(view, place),
             kept=kept,
             shortened=stubs | done.shortening.shortened,
-            marker=gap if left_out and self.strategy.marks and not place.is_bare else None,
+            marker=None if not marker else gap if left_out else history.first_line(place.whole),
             left_out=left_out,
             tokens=done.tokens,
             window=history.starts[self._window_from] if self._window_from else 0,
             strategy=self.name,
         )
+        if not marker or not place.seen:
+            return cut
+        named = cut._replace(names=self._named(cut, place.seen))
+        if not (named.names or left_out):
+            return cut._replace(marker=None, tokens=cut.tokens - marker)
+        tokens = cut.tokens - marker + self.lines.count(USER, named.marker_parts)
+        told = crc32(" ".join(named.names).encode())  # the names depend on the room
+        return named._replace(id=cut.id ^ told, tokens=tokens)
+
+    def _named(self, cut: Cut, seen: int) -> tuple[str, ...]:
+        """Return what is named in what a cut leaves out, and nowhere in what it keeps of `seen`."""
+        end, scores = self.history.first_line(seen), Counter[str]()
+        firsts = [(0, 0), *cut.kept]
+        gaps = (range(end, first) for (_, end), (first, _) in zip(firsts, cut.kept, strict=False))
+        gone = [*chain(*gaps)][-_NAMED_LINES:]
+        for line in (*gone, *cut.shortened):
+            scores.update(self._names_of(line))
+        kept = [*chain(*(range(first, min(last, end)) for first, last in cut.kept))]
+        for line in kept[-_NAMED_LINES:]:
+            names = self._names_of(line)
+            if (short := cut.shortened.get(line)) is not None:
+                names = names_in(short.parts)
+            for name in names:
+                scores.pop(name, None)
+        first = min(gone[:1], default=0)
+        self._names = {line: names for line, names in self._names.items() if line >= first}
+        ranked = [*reversed(scores)]  # of names used alike the latest first
+        ranked.sort(key=lambda name: -(scores[name] ** 3) / len(name))
+        base = self.lines.count(USER, marker_parts(cut.left_out, [""]))
+        chosen, left = list[str](), self.names_tokens
+        for name in ranked:
+            left -= self.lines.count_text(f" {name}")
+            if left < 0:
+                break
+            chosen.append(name)
+        most = base + self.names_tokens
+        while chosen and self.lines.count(USER, marker_parts(cut.left_out, chosen)) > most:
+            del chosen[-1 - len(chosen) // 16 :]
+        return tuple(chosen)
+
+    def _names_of(self, line: int) -> Mapping[str, int]:
+        """Return the names in a line; each line is read once."""
+        if line not in self._names:
+            kind = self.history.kinds[line] & KIND_MASK
+            self._names[line] = names_in(self.lines.parts(line), kind)
+        return self._names[line]
 
     def _id(self, view: "_View", place: _Place) -> int:
         """Return the number that no other cut has: below 0 without the opening."""
@@ -656,9 +747,15 @@ class Plan:
 
     def _marker(self, view: "_View", place: _Place) -> int:
         """Return the tokens of the marker, if there is one."""
-        is_marked = self.strategy.marks and not place.is_bare
-        left_out = view.kept_before(place.kept)[1] if is_marked else 0
-        return self.lines.count(USER, marker_parts(left_out)) if left_out else 0
+        if not self.strategy.marks or place.is_bare:
+            return 0
+        left_out = view.kept_before(place.kept)[1]
+        names_tokens = self.names_tokens if place.seen else 0
+        has_stubs = names_tokens and view.savings(place.whole) > view.savings(place.kept)
+        if not (left_out or has_stubs):
+            return 0
+        first = [""] if names_tokens else ()
+        return self.lines.count(USER, marker_parts(left_out, first)) + names_tokens
 
     def _stubs(self, view: "_View", place: _Place) -> dict[int, Shortened]:
         """Return what is left of bulky results of exchanges that are kept, and are no anchors.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
@@ -39,12 +39,15 @@ from tests.truncation.talk import (
     COUNTER,
     STRATEGIES,
     FramedCounter,
+    agent_run,
     assistant,
     call,
     calling,
     conversations,
+    cut,
     numbered,
     result,
+    shown,
     text,
     total,
     user,
@@ -329,7 +332,8 @@ def test_an_equal_id_means_that_what_is_sent_only_grows(
             assert [before.shortened.get(n) for n in earlier] == [
                 now.shortened.get(n) for n in earlier
             ]
-            assert (before.marker, before.left_out) == (now.marker, now.left_out)
+            assert before.marker_parts == now.marker_parts
+            assert before.marker == now.marker
         before = now
 
 
@@ -440,3 +444,53 @@ def test_what_is_left_fits_starts_with_the_user_and_is_paired(
         # The clock at the end may give way.
         ends = [[t["role"] for t in of if t["role"] != "system"][-1] for of in (kept.turns, talk)]
         assert ends[0] == ends[1]
+
+
+FILES: Final = [f"src/billing/module_{number}.py" for number in range(40)]
+
+
+@given(
+    read=st.lists(st.integers(0, len(FILES) - 1), min_size=8, max_size=40),
+    sizes=st.sampled_from([20, 60, 150]),
+    most=st.sampled_from([0, 30, 2_000]),
+)
+@settings(max_examples=40)
+def test_the_marker_lists_what_was_named_only_in_what_is_left_out(
+    read: list[int], sizes: int, most: int
+) -> None:
+    talk, room, before = [user("Migrate src/main.py")], 1_500, list[Turn]()
+    for number, file in enumerate(read):
+        asked, got = calling((f"c{number}", f"{FILES[file - 1]} {words(sizes)}"))
+        asked["parts"] = [call(f"c{number}", path=FILES[file])]
+        talk += [asked, got]
+        chosen: dict[str, Any] = {"marker_tokens": most, "stub_tokens": 20}
+        kept = cut(talk, room, **chosen)
+        markers = [turn for turn in kept.turns if turn["kind"] == "marker"]
+        others = " ".join(str(turn["parts"]) for turn in kept.turns if turn not in markers)
+        names = " ".join(map(shown, markers)).partition("Named there: ")[2].rstrip("]").split()
+
+        assert kept.tokens == total(kept.turns) <= room
+        assert COUNTER.count_text(" ".join(names)) <= min(most, 0.03 * room)
+        gone = [turn for turn in talk if turn not in kept.turns]
+        assert all(name in str(gone) for name in names)
+        since = str(talk[-2 * len(before) :]) if kept.turns[: len(before)] == before else ""
+        assert not [name for name in names if name in others and name not in since]
+        if kept.turns[: len(before)] != before:
+            assert cut(talk, room, **chosen) == kept
+        before = kept.turns
+    assert most or not names
+
+
+def test_a_cut_that_only_shortens_lists_the_names_that_went_with_it() -> None:
+    talk = agent_run(12, size=300)
+    talk[2]["parts"] = [result("c0", text(f"{words(150)} src/lost.py {words(150)}"))]
+
+    kept = cut(talk, 3_000, stub_tokens=60)
+
+    [marker] = [turn for turn in kept.turns if turn["kind"] == "marker"]
+    assert shown(marker) == (
+        "[Large results above were shortened to fit the context window. Named there: src/lost.py]"
+    )
+    assert [turn["role"] for turn in kept.turns if turn["kind"] != "marker"] == [
+        turn["role"] for turn in talk
+    ]
