@@ -732,8 +732,8 @@ class ContextAssembler:
         """Return how far the session is, and the draft of these options."""
         head = self.store.look(session_id)
         if head is None:
-            self.store.calls(session_id)
-            raise AssertionError("asking has raised, with the nearest names")
+            self.store.calls(session_id)  # raises, with the nearest names
+            return self._look(session_id, agent_id, options)  # unless somebody has just begun it
         known = self._known.get(session_id)
         if known is None or not known.is_of(head):
             known = _Known(head)

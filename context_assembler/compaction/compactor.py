@@ -3,22 +3,16 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from copy import copy
 from datetime import datetime
 from inspect import isawaitable
 from typing import Any, Final, NamedTuple
 
 from context_assembler import events
-from context_assembler.compaction.detector import CompactionCheck
+from context_assembler.compaction import summarizers
+from context_assembler.compaction.detector import LEAST_COVERED_TOKENS, TASK_SHARE, CompactionCheck
 from context_assembler.compaction.essentials import Essentials, Piece, essentials_of, read_pieces
-from context_assembler.compaction.summarizers import (
-    HEADINGS,
-    SUMMARY_TEMPLATE,
-    Summarizer,
-    SummaryRequest,
-    Written,
-    extract_summary,
-)
 from context_assembler.context import AssembledContext
 from context_assembler.errors import CompactionError, ConcurrentAppendError
 from context_assembler.events import KIND_MASK, Json, SessionEvent, SessionHead, Usage
@@ -29,14 +23,16 @@ from context_assembler.texts import CountText, escape_tag, one_line, shorten_tex
 from context_assembler.tokens import Family
 from context_assembler.truncation import History
 
+# The session that is compacted, for what its summarizer and hooks call.
+_UNDER_WAY: Final = ContextVar[str | None]("session", default=None)
 _PURPOSE: Final = "compaction"  # of what is kept of failures next to a session
-_TASK_SHARE: Final = 0.1  # of the target: a first message up to that size stays as it is
 _LONGEST_WAIT: Final = 86_400.0
 _MAX_PROMPT_TOKENS: Final = 100_000  # of a summarizer that does not say
 _MOST_CALL_TOKENS, _MOST_TEXT_TOKENS = 400, 4000  # in a prompt, of a call or a result, of a text
 _KEEP_SHARE: Final = 0.08  # of a summary, for each kind of what must be in it
 _MOST_KEPT: Final = 20
 _TARGET_SHARE: Final = 0.25  # of the target: what a summary may take of a small window
+_LEAST_SUMMARY: Final = LEAST_COVERED_TOKENS // 2  # tokens: it has room for its headings
 _SUMMARY_SHARE: Final = 0.125  # of a small summarizer's prompt
 _SPARE_FACTOR: Final = 1.25  # by which a summary may exceed what was asked for
 _LONG_LINE_CHARS: Final = 80  # a line that long stands in a summary once
@@ -62,6 +58,7 @@ class Compaction(NamedTuple):
     """
 
     event: SessionEvent
+    session_id: str = ""
     reason: str = ""
     covered_tokens: int = 0
     summary_tokens: int = 0
@@ -128,13 +125,13 @@ class Compactor:
 
     def __init__(
         self,
-        summarizer: Summarizer = extract_summary,
+        summarizer: summarizers.Summarizer = summarizers.extract_summary,
         *,
         keep: int | None = None,
         before: Callable[[str, Sequence[SessionEvent]], Any] | None = None,
         after: Callable[[Compaction], Any] | None = None,
-        template: str = SUMMARY_TEMPLATE,
-        headings: Sequence[str] = HEADINGS,
+        template: str = summarizers.SUMMARY_TEMPLATE,
+        headings: Sequence[str] = summarizers.HEADINGS,
     ) -> None:
         if not callable(summarizer):
             raise TypeError(f"summarizer must be a function, not {type(summarizer).__name__}.")
@@ -151,18 +148,20 @@ class Compactor:
         self, context: AssembledContext, host: Host, *, check: CompactionCheck
     ) -> Compaction:
         """Compact the session of a context; see `ContextAssembler.compact`."""
+        if _UNDER_WAY.get() == host.session_id:
+            raise host.error("it is being compacted by whoever asks.", "Wait until that is done.")
         async with host.lock:
+            token = _UNDER_WAY.set(host.session_id)
             try:
                 done, _ = await self._first(context, host)
                 done = done or await self._compacted(context, host, check)
-            except CompactionError as error:
-                host.remember(error.problem)
+            except CompactionError:
                 raise
             except Exception as error:
                 said = one_line(str(error)) or "it took too long."  # as a time-out says
-                failed = host.error(f"{type(error).__name__}: {said}")
-                host.remember(failed.problem)
-                raise failed from error
+                raise host.error(f"{type(error).__name__}: {said}") from error
+            finally:
+                _UNDER_WAY.reset(token)
             host.remember("")
         if self.after is not None and done.is_own:
             await _call(self.after, done)
@@ -172,6 +171,7 @@ class Compactor:
         self, context: AssembledContext, host: Host, check: CompactionCheck
     ) -> Compaction:
         plan, covered, draft = await asyncio.to_thread(self._read, context, host, check)
+        await host.append(host.session_id, [])  # a store that cannot be written to says so
         if self.before is not None:
             await _call(self.before, host.session_id, covered)
         async with asyncio.timeout(host.settings.timeout_seconds):
@@ -201,7 +201,7 @@ class Compactor:
                 [stored] = await host.append(host.session_id, [event], expected_seq=seen)
             except ConcurrentAppendError:
                 continue  # what arrived is newer than all that is covered
-            return Compaction(stored, **facts)
+            return Compaction(stored, host.session_id, **facts)
 
     async def _first(self, context: AssembledContext, host: Host) -> tuple[Compaction | None, int]:
         """Return a compaction that came after what the context was made from, and the last event.
@@ -213,8 +213,9 @@ class Compactor:
         if head.incarnation != about.incarnation or head.last_seq < about.last_seq:
             raise host.error("it was rewound or deleted meanwhile.")
         arrived = host.store.events(host.session_id, after_seq=about.last_seq)
-        made = [Compaction(one, is_own=False) for one in arrived if one.type == "compaction"]
-        return next(iter(made), None), arrived[-1].seq if arrived else about.last_seq
+        made = next((event for event in arrived if event.type == "compaction"), None)
+        done = Compaction(made, host.session_id, is_own=False) if made else None
+        return done, arrived[-1].seq if arrived else about.last_seq
 
     def _read(
         self, context: AssembledContext, host: Host, check: CompactionCheck
@@ -222,15 +223,16 @@ class Compactor:
         """Return what is covered, its events, and the summary to be written."""
         settings, details = host.settings, check.details
         target = details["target_tokens"]
-        most = min(settings.summary_tokens, int(_TARGET_SHARE * target))
-        room = target - check.floor_tokens - most
-        if check.reason == "explicit":  # it is asked for, however little there is
-            room = min(room, details["compactable_tokens"] // 2)
+        most = min(settings.summary_tokens, max(_LEAST_SUMMARY, int(_TARGET_SHARE * target)))
+        # Something is covered in any case; if it is asked for, half of it.
+        able, is_asked = details["compactable_tokens"], check.reason == "explicit"
+        least = able // 2 if is_asked else able - LEAST_COVERED_TOKENS
+        room = min(target - check.floor_tokens - most, least)
         columns = context.columns()
         plan = plan_range(
             *columns,
             room_tokens=room,
-            task_tokens=int(_TASK_SHARE * target),
+            task_tokens=int(TASK_SHARE * target),
             most_messages=settings.max_messages // 2,
             most_calls=settings.max_tool_calls // 2,
             keep=self.keep,
@@ -238,12 +240,15 @@ class Compactor:
         # The last summary is among them, which may stand behind what is covered.
         stored = host.store.events(host.session_id, limit=max(plan.seqs, default=0))
         stored = events.active_events(stored)
-        plan = _without_pending(plan, stored, dict(zip(columns[2], columns[1], strict=True)))
+        sizes = dict(zip(columns[2], columns[1], strict=True))
+        plan = _without_pending(plan, stored, sizes)
         own, shown = {*plan.seqs}, {*plan.seqs, *plan.kept}
         covered = [event for event in stored if event.seq in own]
         said = [event for event in covered if event.type != "compaction"]
-        if not said:
-            raise host.error("there is nothing that a summary may cover.", "Keep fewer messages.")
+        tokens = sum(sizes[event.seq] for event in said)
+        if tokens < LEAST_COVERED_TOKENS:
+            reason = f"a summary may cover {tokens:,} tokens of it, too few to be worth it."
+            raise host.error(reason, "Keep fewer messages, or go on with it as it is.")
         for event in covered:  # of a summary without text, as providers write it, what it covers
             if event.type == "compaction" and event.covers and not event.text.strip():
                 shown |= {*range(event.covers.first_seq, event.covers.last_seq + 1)}
@@ -332,10 +337,8 @@ def _without_pending(
     pending |= {seq for seq, part in results if part.call_id not in called}
     pending |= {event.seq for event in stored if event.is_pinned}
     lost = sum(tokens.get(seq, 0) for seq in pending.intersection(plan.seqs))
-    seqs, kept = (
-        sorted({*plan.seqs} - pending),
-        sorted({*plan.kept} | {seq for seq in pending if seq <= plan.last_seq}),
-    )
+    kept = sorted({*plan.kept} | {seq for seq in pending if seq <= plan.last_seq})
+    seqs = sorted({*plan.seqs} - pending)
     return plan._replace(seqs=seqs, kept=kept, tokens=plan.tokens - lost)
 
 
@@ -359,7 +362,8 @@ class _Draft:
         self._essentials, self._count_text = essentials, host.family.count_text
         self._room = getattr(compactor.summarizer, "max_prompt_tokens", _MAX_PROMPT_TOKENS)
         self._most = min(most_tokens, plan.tokens // 2, int(self._room * _SUMMARY_SHARE))
-        self.keep = _must_keep(essentials, int(self._most * _KEEP_SHARE), self._count_text)
+        room = self._most - self._count_text("\n(none)\n\n## ".join(compactor.headings))
+        self.keep = _must_keep(essentials, int(room * _KEEP_SHARE), self._count_text)
         self._earlier = "".join([one.text for one in pieces if one.by == "summary"][-1:])
         self._pieces = [piece for piece in pieces if piece.by != "summary"]
         self.provider = self.model = ""
@@ -421,7 +425,7 @@ class _Draft:
         ).strip()
 
     async def _ask(self, facts: Mapping[str, Any]) -> str:
-        request = SummaryRequest.of(
+        request = summarizers.SummaryRequest.of(
             self._prompt(facts),
             essentials=self._essentials,
             headings=self._compactor.headings,
@@ -433,9 +437,9 @@ class _Draft:
         )
         self.requests += 1
         said = await _call(self._compactor.summarizer, request)
-        if not isinstance(said, str | Written):
+        if not isinstance(said, str | summarizers.Written):
             raise TypeError(f"A summarizer must return text, not {type(said).__name__}.")
-        written = said if isinstance(said, Written) else Written(said)
+        written = said if isinstance(said, summarizers.Written) else summarizers.Written(said)
         self.provider, self.model = written.provider, written.model
         if written.usage is not None:
             spent = zip(self.usage or Usage(), written.usage, strict=True)
@@ -493,9 +497,7 @@ def _plain(text: str) -> str:
 
 async def _call(function: Callable[..., Any], *given: Any) -> Any:
     """Call a function of the application: a plain one in a thread."""
-    said: Any = function(*given) if is_async(function) else None
-    if said is None:
-        said = await asyncio.to_thread(function, *given)
+    said = function(*given) if is_async(function) else await asyncio.to_thread(function, *given)
     return await said if isawaitable(said) else said
 
 
@@ -504,7 +506,9 @@ async def _call(function: Callable[..., Any], *given: Any) -> Any:
 
 def compactor_of(given: Any, *, keep: int | None = None) -> Compactor:
     """Return a compactor, of a summarizer too; `None` asks for summaries without a model."""
-    made = given if isinstance(given, Compactor) else Compactor(given or extract_summary)
+    made = (
+        given if isinstance(given, Compactor) else Compactor(given or summarizers.extract_summary)
+    )
     if keep is not None:
         made = copy(made)
         made.keep = keep
@@ -528,11 +532,16 @@ async def compact_if_due(
 ) -> tuple[bool, str]:
     """Compact the session of a context if that is advised; return whether it was, and a warning."""
     check, failed = context.check_compaction(), host.failed
+    if _UNDER_WAY.get() == host.session_id:  # a summarizer, or a hook, assembles the session
+        return False, ""
     if failed and host.now.timestamp() < failed["until"]:
         until = datetime.fromtimestamp(failed["until"], host.now.tzinfo).isoformat(" ", "seconds")
         return False, f"{failed['problem']} It is tried again from {until} on."
     try:
         await compactor.compact(context, host, check=check)
     except CompactionError as error:
+        host.remember(error.problem)  # of a caller who asks, the next one need not wait
         return False, str(error)
+    except Exception as error:
+        return True, f"The hook after the compaction failed: {type(error).__name__}: {error}"
     return True, ""

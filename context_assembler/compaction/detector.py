@@ -6,17 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from context_assembler import events
 from context_assembler.context import Ledger, LedgerRow
 from context_assembler.errors import InvalidParameterError, brief_repr
-from context_assembler.events import (
-    Covers,
-    Json,
-    SessionEvent,
-    Text,
-    ToolResult,
-    compact_json,
-    to_json,
-)
+from context_assembler.events import Json, SessionEvent
 from context_assembler.models import ModelLimits
 from context_assembler.options import CompactionSettings
 from context_assembler.truncation import History
@@ -31,6 +24,8 @@ _PREFER: Final = (
     "signed its reasoning for what stood before it, and takes it only behind the provider's own "
     "compaction. Behind a summary of yours the reasoning of what stays is left out."
 )
+TASK_SHARE: Final = 0.1  # of the target: a first message of the user up to that size stays
+LEAST_COVERED_TOKENS: Final = 200  # less than that is not worth a summary
 
 
 class HistoryFacts(NamedTuple):
@@ -45,6 +40,7 @@ class HistoryFacts(NamedTuple):
         grown_tokens: What was added since the last compaction; `None`: there was none.
         pinned_tokens: What pinned messages take.
         last_turn_tokens: What the last message of the user and the exchange in flight take.
+        task_tokens: Of the compactable ones, those of the user's first message.
     """
 
     messages: int = 0
@@ -53,6 +49,7 @@ class HistoryFacts(NamedTuple):
     grown_tokens: int | None = None
     pinned_tokens: int = 0
     last_turn_tokens: int = 0
+    task_tokens: int = 0
 
 
 class CompactionCheck(NamedTuple):
@@ -111,6 +108,7 @@ def history_facts(
     def size(*lines: int) -> int:
         return sum(tokens[line] for line in lines)
 
+    task = {starts[number] for number in history.users[:1]} - pins - asked - {last}
     pinned, earlier = size(*pins), [line for line in pins | fixed | asked if line < last]
     in_last = size(*(line for line in pins | fixed if line >= last))
     asked_tokens = size(*(line for line in asked if line < last))
@@ -121,6 +119,7 @@ def history_facts(
         grown_tokens=grown,
         pinned_tokens=pinned,
         last_turn_tokens=asked_tokens + history.size(history.count - 1) - in_last,
+        task_tokens=size(*task),
     )
 
 
@@ -151,26 +150,45 @@ class CompactionDetector:
             limits: The model's row, for its price steps.
             is_explicit: The caller asks for it; needed as long as there is anything to summarise.
         """
-        settings, sums = self.settings, Counter[str]()
+        settings, sums = self.settings, dict.fromkeys(_KINDS, 0)
         for row in ledger.rows:
             sums[row.kind] += row.tokens
         fixed = sums["system"] + sums["tools"] + sums["overhead"]
         floor = fixed + sums["notes"] + history.pinned_tokens + history.last_turn_tokens
-        used = sums.total()
-        current = ledger.expected_tokens
+        used, current = sum(sums.values()), ledger.expected_tokens
         usable, kept = max(ledger.budget_tokens, 0), sums["history"]
-        threshold, name, why = self._threshold(usable, limits, floor)
-        reason = name if current > threshold else None
-        why = f"{current:,} tokens, more than {threshold:,}{why}"
-        if reason is None and kept > settings.min_history_share * usable:
-            reason, why = self._count_reason(history)
+        threshold = int(settings.trigger_share * usable)
+        name, source = "token_limit", f"trigger_share = {settings.trigger_share:g}"
+        # The lowest step of the model's price that what must stay is not over already.
+        prices = limits.prices if limits is not None and settings.uses_price_steps else ()
+        steps = [p.above_input_tokens for p in prices if floor < p.above_input_tokens < threshold]
+        if steps:
+            threshold, name = min(steps), "price_step"
+            source = "uses_price_steps: above it the model's price is higher"
+        counts = [(name, current, threshold, "tokens", source)]
+        if kept > settings.min_history_share * usable:
+            messages, calls = settings.max_messages, settings.max_tool_calls
+            counts += [
+                ("message_count", history.messages, messages, "messages", "max_messages"),
+                ("tool_count", history.tool_calls, calls, "tool calls", "max_tool_calls"),
+            ]
+        due = (
+            (name, f"{number:,} {what}, more than {most:,} ([compaction] {source})")
+            for name, number, most, what, source in counts
+            if number > most
+        )
+        reason, why = next(due, (None, ""))
         feasible = floor < threshold
+        target = int(threshold * settings.target_share / settings.trigger_share)
+        if history.task_tokens <= TASK_SHARE * target:  # it stays, as `plan_range` plans it
+            compactable = history.compactable_tokens - history.task_tokens
+            history = history._replace(compactable_tokens=compactable)
         declined = self._declined(sums["history"], history)
         details: dict[str, Json] = {
             **{f"{kind}_tokens": sums[kind] for kind in _KINDS},
             "counted_tokens": used,
-            **history._asdict(),
-            "target_tokens": int(threshold * settings.target_share / settings.trigger_share),
+            **dict(zip(HistoryFacts._fields, history, strict=True)),
+            "target_tokens": target,
         }
         if not feasible:
             culprits = _culprits(ledger, history)
@@ -178,7 +196,7 @@ class CompactionDetector:
             declined = _infeasible(culprits, floor, threshold)
         if is_explicit:
             reason, why = "explicit", "it was asked for"
-            declined = None if history.compactable_tokens else "There is nothing to summarise."
+            declined = None if history.compactable_tokens > 0 else "There is nothing to summarise."
         if declined is not None and (reason is not None or not feasible):
             details["declined"] = declined
         needed = reason is not None and declined is None
@@ -190,49 +208,19 @@ class CompactionDetector:
             needed, reason if needed else None, current, threshold, feasible, floor, details
         )
 
-    def _threshold(
-        self, usable: int, limits: ModelLimits | None, floor: int
-    ) -> tuple[int, str, str]:
-        """Return the token threshold that holds, with its reason, and where it comes from."""
-        settings = self.settings
-        threshold = int(settings.trigger_share * usable)
-        # The lowest step of the model's price that what must stay is not over already.
-        prices = limits.prices if limits is not None and settings.uses_price_steps else ()
-        steps = (price.above_input_tokens for price in prices)
-        step = min((one for one in steps if one > floor), default=threshold)
-        if step < threshold:
-            source = ", above which the model's price is higher ([compaction] uses_price_steps)"
-            return step, "price_step", source
-        return (
-            threshold,
-            "token_limit",
-            f" ([compaction] trigger_share = {settings.trigger_share:g})",
-        )
-
-    def _count_reason(self, history: HistoryFacts) -> tuple[str | None, str]:
-        """Return the first count that is too high, with its figures."""
-        settings = self.settings
-        for name, number, most in (
-            ("message", history.messages, settings.max_messages),
-            ("tool_call", history.tool_calls, settings.max_tool_calls),
-        ):
-            if number > most:
-                what = f"{name.replace('_', ' ')}s, more than {most:,} ([compaction] max_{name}s)"
-                return f"{name.removesuffix('_call')}_count", f"{number:,} {what}"
-        return None, ""
-
     def _declined(self, history_tokens: int, history: HistoryFacts) -> str | None:
         """Say why compaction would not be worth it; `None`: it would."""
         settings, grown = self.settings, history.grown_tokens
-        if grown is not None and grown < settings.min_growth_tokens:
+        if grown is not None and grown < max(1, settings.min_growth_tokens):
             return (
                 f"Only {grown:,} tokens were added since the last compaction; "
                 f"min_growth_tokens is {settings.min_growth_tokens:,}."
             )
-        if history.compactable_tokens <= settings.min_gain_share * history_tokens:
+        least = max(LEAST_COVERED_TOKENS, int(settings.min_gain_share * history_tokens))
+        if history.compactable_tokens <= least:
             return (
                 f"A summary could replace {history.compactable_tokens:,} tokens at most, no more "
-                f"than min_gain_share ({settings.min_gain_share:g}) of the history."
+                f"than {least:,} (min_gain_share = {settings.min_gain_share:g} of the history)."
             )
         return None
 
@@ -264,8 +252,8 @@ def _infeasible(culprits: Sequence[LedgerRow], floor: int, threshold: int) -> st
     """Say what is too large, by its kind, and what to do about the largest."""
     sums = Counter[str]()
     for row in culprits:
-        is_named = row.kind in ("history", "overhead") and row.name in _REMEDIES
-        sums[row.name if is_named else row.kind] += row.tokens
+        is_ours = row.kind in ("history", "overhead") and row.name in _REMEDIES
+        sums[row.name if is_ours else row.kind] += row.tokens
     parts = [f"{name} {tokens:,}" for name, tokens in sums.most_common()]
     return (
         f"What must stay takes {floor:,} tokens, and the threshold is {threshold:,}: compaction "
@@ -304,7 +292,7 @@ def compaction_event(
             remedy="Pass events[:n] of what the store's load() yields.",
         )
     _check_pairs(covered)
-    replaced = sum(len(compact_json(to_json(e))) for e in covered if not e.is_pinned)
+    replaced = sum(len(events.compact_json(events.to_json(e))) for e in covered if not e.is_pinned)
     if len(summary) > replaced:
         rule = f"must be shorter than the {replaced:,} characters that it covers"
         raise InvalidParameterError(
@@ -313,8 +301,8 @@ def compaction_event(
     excluded = tuple(event.id for event in covered if event.is_pinned)
     return SessionEvent(
         type="compaction",
-        parts=(Text(summary),),
-        covers=Covers(first_seq=first, last_seq=numbers[-1], excluded_ids=excluded),
+        parts=(events.Text(summary),),
+        covers=events.Covers(first_seq=first, last_seq=numbers[-1], excluded_ids=excluded),
         created_at=created_at,
         origin="model",
     )
@@ -324,7 +312,7 @@ def _check_pairs(covered: Sequence[SessionEvent]) -> None:
     """Refuse a range that separates a call from its result: the model must see both or neither."""
     calls = {(call.call_id, event.seq) for event in covered for call in event.tool_calls}
     parts = ((part, event.seq) for event in covered for part in event.parts)
-    results = {(part.call_id, seq) for part, seq in parts if isinstance(part, ToolResult)}
+    results = {(part.call_id, seq) for part, seq in parts if isinstance(part, events.ToolResult)}
     called, answered = (Counter(call_id for call_id, _ in one) for one in (calls, results))
     if not (alone := (called - answered) or (answered - called)):
         return

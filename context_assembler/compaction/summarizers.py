@@ -169,7 +169,8 @@ def extract_summary(request: SummaryRequest) -> str:
     most used first.
     """
     known, count = request.essentials, request.count_text
-    frame = "".join(f"## {heading}\n(none)\n\n" for heading in (*HEADINGS, *request.headings))
+    headings = dict.fromkeys((*HEADINGS, *request.headings))
+    frame = "".join(f"## {heading}\n(none)\n\n" for heading in headings)
     left = request.max_tokens - count(f"{frame}Files: \nNames: \nCommands:\n")
 
     seen = set[str]()
@@ -189,36 +190,36 @@ def extract_summary(request: SummaryRequest) -> str:
                 break
         return taken
 
-    def add(kind: str, rest: Iterable[str], share: float, form: str = "{}", **of: str) -> list[str]:
-        """Return what must be there, as reserved, then what else fits."""
-        return [*must[kind], *take(map(form.format, rest), share, **of)]
-
-    keeps = request.keep.get
+    forms = {"Constraints": ("- {}", "\n"), "Open tasks": ("- [ ] {}", "\n")}
+    forms |= dict.fromkeys(("Files", "Names"), ("{}", ", "))
     must = {
-        "Constraints": take((f"- {one}" for one in keeps("Constraints", ())), 1.0),
-        "Open tasks": take((f"- [ ] {one}" for one in keeps("Open tasks", ())), 1.0),
-        "Files": take(keeps("Files", ()), 1.0, ", "),
-        "Names": take(keeps("Names", ()), 1.0, ", "),
+        kind: take(map(form.format, request.keep.get(kind, ())), 1.0, end)
+        for kind, (form, end) in forms.items()
     }
+
+    def add(kind: str, rest: Iterable[str], share: float) -> list[str]:
+        """Return what must be there, as reserved, then what else fits."""
+        form, end = forms[kind]
+        return [*must[kind], *take(map(form.format, rest), share, end)]
+
     goal = take((one[:_GOAL_CHARS] for one in known.requests[:1]), 0.2)
     later = take((f"- Then: {one[:_REQUEST_CHARS]}" for one in reversed(known.requests[1:])), 0.1)
     sections = {
         "Goal": [*goal, *reversed(later)],
-        "Constraints": add("Constraints", known.constraints, 0.2, "- {}"),
+        "Constraints": add("Constraints", known.constraints, 0.2),
         "Progress": take((f"- {one[:_REPLY_CHARS]}" for one in reversed(known.replies)), 0.2)[::-1],
-        "Open tasks": add("Open tasks", known.tasks, 0.3, "- [ ] {}"),
+        "Open tasks": add("Open tasks", known.tasks, 0.3),
     }
     files, others = (  # what was named last comes first
         sorted(one, key=lambda name: name not in known.recent)
         for one in (known.files, known.identifiers)
     )
-    names = {"Files": add("Files", files, 0.4, end=", ")}
-    names["Names"] = add("Names", others, 0.75, end=", ")
+    names = {"Files": add("Files", files, 0.4), "Names": add("Names", others, 0.75)}
     commands = take((f"- `{one}`" for one in known.commands), 1.0)
     sections["Files and names"] = [f"{kind}: {', '.join(n)}" for kind, n in names.items() if n]
     sections["Files and names"] += ["Commands:", *commands] if commands else []
     lines = list[str]()
-    for heading in dict.fromkeys((*HEADINGS, *request.headings)):
+    for heading in headings:
         lines += [f"## {heading}", *(sections.get(heading) or ["(none)"]), ""]
     return "\n".join(lines).strip()
 

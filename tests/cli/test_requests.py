@@ -93,7 +93,7 @@ def test_compact_puts_a_summary_in_the_place_of_what_it_covers(stored: Run) -> N
     assert done.json["summary_tokens"] * 10 < done.json["covered_tokens"]
     assert "## Open tasks" in done.json["event"]["parts"][0]["text"]
     assert "compaction.covers" in [entry["rule"] for entry in again["entries"]]
-    assert (lost.code, "nothing that a summary may cover" in lost.err) == (2, True)
+    assert (lost.code, "too few to be worth it" in lost.err) == (2, True)
 
 
 def test_messages_are_fitted_in_their_own_shape(run: Run) -> None:

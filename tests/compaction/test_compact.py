@@ -29,10 +29,17 @@ from context_assembler import (
     read_transcript,
     user_event,
 )
-from context_assembler.compaction import Compactor, SummaryRequest, extract_summary, summarize_with
+from context_assembler.compaction import (
+    Compaction,
+    Compactor,
+    SummaryRequest,
+    extract_summary,
+    summarize_with,
+)
 from context_assembler.errors import CompactionError
 from context_assembler.events import Opaque
 from context_assembler.options import AssemblerConfig, CompactionSettings
+from context_assembler.ports import SessionStore
 from context_assembler.testing import (
     ManualClock,
     ProviderServer,
@@ -434,6 +441,89 @@ async def test_hooks_see_what_goes_first_and_what_came_of_it() -> None:
     await assembler.sessions.append("shop", session()[3:])
     with pytest.raises(CompactionError, match=r"OSError: shop: \d+ events"):
         await assembler.compact("shop", Compactor(before=refuse), **OPUS)
+
+
+async def test_a_hook_that_fails_afterwards_undoes_nothing() -> None:
+    def fail(done: Compaction) -> None:
+        raise OSError(f"{done.session_id} is not to be told")
+
+    options = {**OPUS, "max_context_tokens": 5500}
+    assembler = await begun(auto_compact=Compactor(after=fail))
+
+    context = await assembler.assemble("shop", **options)
+
+    [warning] = context.report.warnings
+    assert "OSError: shop is not to be told" in warning
+    assert not context.metadata.should_compact
+    assert not context.metadata.truncated
+
+
+async def test_a_summarizer_may_assemble_the_session_that_it_summarises() -> None:
+    options, refused = {**OPUS, "max_context_tokens": 5500}, list[str]()
+
+    async def summarize(request: SummaryRequest) -> str:
+        context = await assembler.assemble("shop", **options)
+        assert context.check().refused == []
+        with pytest.raises(CompactionError, match="is being compacted"):
+            await assembler.compact("shop", **options)
+        refused.append(request)
+        return SUMMARY
+
+    assembler = await begun(auto_compact=summarize)
+
+    context = await assembler.assemble("shop", **options)
+
+    assert len(refused) == 1
+    assert context.report.warnings == ()
+    assert "migrate the invoices" in json.dumps(context.to_anthropic())
+
+
+async def test_nobody_is_asked_for_a_summary_that_cannot_be_stored() -> None:
+    class Readable:
+        """A store of one's own that has no `append`."""
+
+        def __init__(self, store: SessionStore) -> None:
+            self.load, self.head = store.load, store.head
+
+    summarize, seen = written(SUMMARY)
+    assembler = ContextAssembler(Readable((await begun()).sessions))
+
+    with pytest.raises(CompactionError, match="cannot be written to"):
+        await assembler.compact("shop", summarize, **OPUS)
+
+    assert seen == []
+
+
+async def test_what_a_caller_asks_for_in_vain_makes_nobody_wait() -> None:
+    options = {**OPUS, "max_context_tokens": 5500}
+    assembler = await begun(auto_compact=extract_summary)
+    with pytest.raises(CompactionError, match="too few to be worth it"):
+        await assembler.compact("shop", keep=1000, **options)
+    with pytest.raises(CompactionError, match="no route"):
+        await assembler.compact("shop", _explode, **options)
+
+    context = await assembler.assemble("shop", **options)
+
+    assert context.report.warnings == ()
+    assert not context.metadata.should_compact
+
+
+async def test_a_compaction_that_is_cancelled_leaves_nothing_behind() -> None:
+    assembler, begins = await begun(), asyncio.Event()
+
+    async def summarize(_: SummaryRequest) -> str:
+        begins.set()
+        return await asyncio.Future[str]()
+
+    before = await bodies(assembler)
+    running = asyncio.create_task(assembler.compact("shop", summarize, **OPUS))
+    await begins.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert await bodies(assembler) == before
+    assert (await assembler.compact("shop", written(SUMMARY)[0], **OPUS)).is_own
 
 
 # ---- by itself ----

@@ -116,7 +116,7 @@ EXPLAINED = {
     "price_step": (
         ledger(history=99_001, budget=900_000),
         PLENTY,
-        "100,001 tokens, more than 100,000, above which the model's price is higher",
+        "100,001 tokens, more than 100,000 ([compaction] uses_price_steps: above it the model's",
     ),
     "message_count": (
         FILLED,
@@ -167,7 +167,7 @@ DECLINED = {
     ),
     "too little can be freed": (
         HistoryFacts(compactable_tokens=900),
-        "A summary could replace 900 tokens at most, no more than min_gain_share (0.1)",
+        "A summary could replace 900 tokens at most, no more than 9,000 (min_gain_share = 0.1",
     ),
 }
 
