@@ -100,7 +100,8 @@ def test_a_reply_is_read_as_parts(path: Path, name: str, request: pytest.Fixture
     reply = provider.read_reply(golden[name]["reply"])
 
     assert provider is PROVIDERS[path.stem]
-    check(path, golden, golden[name], {"read": to_json(reply._asdict())}, request)
+    held = {key: to_json(value) for key, value in reply._asdict().items() if value}
+    check(path, golden, golden[name], {"read": held}, request)
 
 
 @pytest.mark.parametrize(("path", "name"), cases_of("turns"))
