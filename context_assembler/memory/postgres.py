@@ -5,22 +5,21 @@ say. Vectors are compared by pgvector, exactly.
 """
 
 import math
-import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import local
 from typing import Any, Final
 
-from context_assembler.errors import AssemblyError, MemoryUnavailableError, without_parts
+from context_assembler.errors import MemoryUnavailableError
 from context_assembler.memory import stores
 from context_assembler.memory.kinds import KINDS, MemoryKind
-from context_assembler.memory.records import MemoryFilters, Vector, WordCounts, load_package
+from context_assembler.memory.records import MemoryFilters, Vector, WordCounts
 from context_assembler.memory.stores import Entry, Row, Scores, SqlTable
 from context_assembler.memory.words import query_stems, record_stems
+from context_assembler.sessions.postgres import PostgresServer
 
 _READERS: Final = 4
-_PATIENCE: Final = ("lock_timeout", "10s")  # to wait for whoever writes
 _LOCK: Final = 0x6D656D6F  # ours among the locks of a database
 _VERSION: Final = "2"
 # What a word of each label counts: D stands before the record, A is its own.
@@ -70,10 +69,16 @@ class PostgresDatabase:
     pairs = "(SELECT (p->>0)::bigint AS line, (p->>1)::bigint AS key FROM json_array_elements(?) p)"
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        vector = "Install pgvector 0.7 or newer, or keep records without vectors."
+        self._server = PostgresServer(
+            url,
+            "A memory store on PostgreSQL",
+            MemoryUnavailableError,
+            down=stores.AGAIN,
+            remedies={"vector": vector, "halfvec": vector},
+        )
         self._here = local()
-        self._open: list[Any] = []
-        self._process_id = os.getpid()
+        self.close = self._server.close
 
     @property
     def details(self) -> str:
@@ -94,13 +99,12 @@ class PostgresDatabase:
 
     def run(self, sql: str, *values: Any) -> list[Any]:
         """Return the rows that a statement finds."""
-        cursor = self._here.connection.execute(sql.replace("?", "%s"), values or None)
+        cursor = self._here.link.execute(sql, values)
         return cursor.fetchall() if cursor.description else []
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each row of values."""
-        with self._here.connection.cursor() as cursor:
-            cursor.executemany(sql.replace("?", "%s"), [*rows])
+        self._here.link.executemany(sql, [*rows])
 
     def given(self, values: Sequence[Any]) -> tuple[str, Any]:
         """Return what comes behind a column for "is one of these", and its one parameter."""
@@ -201,41 +205,18 @@ class PostgresDatabase:
         with self.writing():
             self.run("ANALYZE memory_records")
 
-    def close(self) -> None:
-        """Close the connections; the next call opens them again."""
-        connections, self._open = self._open, []
-        for connection in connections:
-            connection.close()
-
     @contextmanager
     def _inside(self, *, writes: bool) -> Generator[None]:
-        if getattr(self._here, "is_inside", False):
+        if getattr(self._here, "link", None):
             yield
             return
-        psycopg = load_package("psycopg", "A memory store on PostgreSQL", "postgres")
-        try:
-            with self._connected(psycopg).transaction():
-                self._here.is_inside = True
-                try:
-                    self._begin(writes=writes)
-                    yield
-                finally:
-                    self._here.is_inside = False
-        except psycopg.Error as error:
-            # libpq names the part of a URL that it cannot read: a password, if `%` is not `%25`.
-            said = without_parts(" ".join(str(error).split()), self._url)
-            remedy, again = "Look into the server's log.", ""
-            if "percent-encoded" in said:
-                remedy = "Write %25 for % in the URL, %40 for @ and %2F for / in user and password."
-            if isinstance(error, psycopg.OperationalError):
-                again = stores.AGAIN if self._here.is_down else ""
-                remedy = (
-                    "Check that the server runs and is not locked, and host, port, user, password "
-                    "and database in the URL."
-                )
-            if "halfvec" in said or "vector" in said:
-                remedy = "Install pgvector 0.7 or newer, or keep records without vectors."
-            raise self._unavailable(f"{again}PostgreSQL says: {said}", remedy) from None
+        with self._server.lent() as link, link.raw.transaction():
+            self._here.link, self._here.version = link, link.raw.info.server_version
+            try:
+                self._begin(writes=writes)
+                yield
+            finally:
+                self._here.link = None
 
     def _begin(self, *, writes: bool) -> None:
         lock = f"SELECT pg_advisory_xact_lock({_LOCK})"
@@ -251,30 +232,8 @@ class PostgresDatabase:
                 self.run(statement)
         elif version != _VERSION:
             remedy = "Upgrade the package, or give the URL of another database."
-            raise self._unavailable(f"its tables are of version {version}", remedy)
-
-    def _connected(self, psycopg: Any) -> Any:
-        if self._process_id != os.getpid():  # the sockets are the parent's
-            self._process_id, self._here, self._open = os.getpid(), local(), []
-        connection: Any = getattr(self._here, "connection", None)
-        self._here.is_down = False
-        try:
-            connection.execute("SELECT 1")
-        except (AttributeError, psycopg.OperationalError):  # closed, or the server was started anew
-            self._here.is_down = True
-            is_told = "connect_timeout" in self._url or "PGCONNECT_TIMEOUT" in os.environ
-            own: Any = {} if is_told else {"connect_timeout": stores.PAUSE_SECONDS}
-            connection = self._here.connection = psycopg.connect(self._url, autocommit=True, **own)
-            self._here.is_down, self._here.version = False, connection.info.server_version
-            self._open.append(connection)
-            # Compiling a query takes longer than any of ours does; and what is searched is mostly in
-            # memory, where an index is worth it for a small table, too.
-            for name, value in (("jit", "off"), ("random_page_cost", "1.1"), _PATIENCE):
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-        return connection
-
-    def _unavailable(self, reason: str, remedy: str) -> AssemblyError:
-        return MemoryUnavailableError(self._url, reason=reason, remedy=remedy)
+            reason = f"its tables are of version {version}"
+            raise MemoryUnavailableError(self._server.url, reason=reason, remedy=remedy)
 
 
 def _tsvector(own: Sequence[str], before: Sequence[str]) -> str:

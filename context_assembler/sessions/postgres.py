@@ -5,8 +5,8 @@ write locks the row of its session, and nothing else.
 """
 
 import os
-from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from importlib import import_module
 from itertools import count
@@ -53,6 +53,11 @@ _CONNECT_SECONDS: Final = 10
 _LOCK: Final = 0x73657373  # ours among the locks of a database
 # Compiling a query takes longer than any of ours does, and most of what is read is in memory.
 _SETTINGS: Final = {"jit": "off", "random_page_cost": "1.1", "lock_timeout": "10s"}
+_REMEDIES: Final = {  # by a word of what the server or its library says
+    "percent-encoded": "Write %25 for % in the URL, %40 for @ and %2F for / in user and password."
+}
+_BUSY: Final = "Another process holds the session: try again."
+_SESSION_REMEDIES: Final = {"lock timeout": _BUSY, "deadlock": _BUSY}
 _SET: Final = "SELECT set_config(?, ?, false)"
 _HASTY: Final = "SELECT set_config('lock_timeout', '20ms', true)"
 _NOT_DURABLE: Final = "SELECT set_config('synchronous_commit', 'off', true)"
@@ -76,15 +81,15 @@ class PostgresStore(SqlStore):
 
     def __init__(self, url: str, *, writers: int = _WRITERS) -> None:
         self.path = None
-        super().__init__(PostgresServer(url, SCHEMA), writers=writers)
+        super().__init__(PostgresTables(url), writers=writers)
 
 
-class _Link:
+class Link:
     """A connection that takes the statements that SQLite takes."""
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw
-        self.version = 0
+        self.version = 0  # of the tables, once somebody looked
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
         return self.raw.execute(_numbered(sql), values)
@@ -92,6 +97,12 @@ class _Link:
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         with self.raw.cursor() as cursor:
             cursor.executemany(_numbered(sql), rows)
+
+    def each(self, sql: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return what a statement finds for each row of values, all asked at once."""
+        with nullcontext() if self.raw.pgconn.pipeline_status else self.raw.pipeline():
+            cursors = [self.execute(sql, row) for row in rows]
+            return [found for cursor in cursors for found in cursor]
 
 
 @lru_cache
@@ -102,20 +113,106 @@ def _numbered(sql: str) -> str:
 
 
 class PostgresServer:
-    """A database on a server, lent like a `SqliteFile`: a connection to each that uses it at once."""
+    """Connections to a database on a server: one for each that uses it at the same time.
+
+    Args:
+        what: What needs it, for the error if psycopg is not installed.
+        unavailable: The error for a server that cannot be used.
+        down: How its reason begins if nobody can connect.
+        remedies: What to do, by a word of what the server says.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        what: str,
+        unavailable: Callable[..., StoreError],
+        *,
+        down: str = "",
+        remedies: Mapping[str, str] = _REMEDIES,
+    ) -> None:
+        self.url, self.unavailable = url, unavailable
+        self._what, self._down, self._remedies = what, down, _REMEDIES | {**remedies}
+        self._idle, self._process_id = list[Link](), os.getpid()
+
+    @contextmanager
+    def lent(self) -> Generator[Link]:
+        """Lend a connection, and say what is wrong with the server if something is."""
+        try:
+            psycopg: Any = import_module("psycopg")
+        except ImportError as error:
+            raise MissingExtraError(self._what, extra="postgres") from error
+        if self._process_id != os.getpid():
+            _INHERITED.append(self._idle)
+            self._idle, self._process_id = [], os.getpid()
+        home, down = self._idle, self._down
+        try:
+            link = self._take(psycopg)
+            down = ""
+            try:
+                yield link
+            finally:
+                is_idle = link.raw.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+                if is_idle and home is self._idle and len(home) < _MOST_IDLE:
+                    home.append(link)
+                else:
+                    link.raw.close()
+        except psycopg.Error as error:
+            # libpq names the part of a URL that it cannot read: a password, if `%` is not `%25`.
+            said = without_parts(" ".join(str(error).split()), self.url)
+            remedy = next((fix for word, fix in self._remedies.items() if word in said), "")
+            if not remedy and isinstance(error, psycopg.OperationalError):
+                remedy = (
+                    "Check that the server runs and is not locked, and host, port, user, password "
+                    "and database in the URL."
+                )
+            reason, remedy = (
+                f"{down}PostgreSQL says: {said}",
+                remedy or "Look into the server's log.",
+            )
+            raise self.unavailable(self.url, reason=reason, remedy=remedy) from None
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; the others are closed after their use."""
+        idle, self._idle = self._idle, []
+        for link in idle:
+            link.raw.close()
+
+    def _take(self, psycopg: Any) -> Link:
+        while self._idle:
+            raw = (link := self._idle.pop()).raw
+            with suppress(psycopg.OperationalError):  # the server ended it: nothing is sent to see
+                raw.pgconn.consume_input()  # what it said last
+                raw.pgconn.consume_input()  # the end
+                return link
+            raw.close()
+        is_told = "connect_timeout" in self.url or "PGCONNECT_TIMEOUT" in os.environ
+        more: Any = {} if is_told else {"connect_timeout": _CONNECT_SECONDS}
+        more |= {"autocommit": True, "client_encoding": "utf8"}
+        raw = psycopg.connect(self.url, cursor_factory=psycopg.RawCursor, **more)
+        # Whole numbers are of one size, whatever their value: the server computes keys with them.
+        raw.adapters.register_dumper(int, psycopg.types.numeric.Int8Dumper)
+        link = Link(raw)
+        link.each(_SET, [*_SETTINGS.items()])
+        return link
+
+
+class PostgresTables:
+    """The tables of a session store on a server, lent like those of a `SqliteFile`."""
 
     row_lock = " FOR NO KEY UPDATE"
 
-    def __init__(self, url: str, schema: Schema) -> None:
-        self.url, self.schema = url, schema
-        self._idle, self._process_id = list[_Link](), os.getpid()
+    def __init__(self, url: str) -> None:
+        self._server = PostgresServer(
+            url, "A session store on PostgreSQL", SCHEMA.unavailable, remedies=_SESSION_REMEDIES
+        )
+        self._has_place = "search_path" in url
         self._empty = SqliteFile(None, SQLITE_SCHEMA, busy_seconds=0)
+        self.close = self._server.close
 
     def each(self, db: Any, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return what a statement finds for each row of values, all asked at once."""
-        with db.raw.pipeline():
-            cursors = [db.execute(sql, row) for row in rows]
-            return [found for cursor in cursors for found in cursor]
+        """Return what a statement finds for each row of values."""
+        return db.each(sql, rows) if isinstance(db, Link) else self._empty.each(db, sql, rows)
 
     def reading(self) -> AbstractContextManager[Any]:
         """Lend a connection; an empty database if there are no tables yet."""
@@ -130,93 +227,56 @@ class PostgresServer:
             is_durable: Whether to wait for the server's disk. What is not on it can be lost in a
                 power cut, as a whole.
         """
-        with (
-            self._lent(creates=True) as db,
-            db.raw.pipeline() if waits else nullcontext(),  # psycopg logs what fails inside
-            db.raw.transaction(),
-        ):
-            for statement in ([] if waits else [_HASTY]) + ([] if is_durable else [_NOT_DURABLE]):
-                db.execute(statement)
-            yield db
-
-    def close(self) -> None:
-        """Close the connections that nobody uses; the others are closed after their use."""
-        idle, self._idle = self._idle, []
-        for link in idle:
-            link.raw.close()
+        first = ["BEGIN"] + ([] if waits else [_HASTY]) + ([] if is_durable else [_NOT_DURABLE])
+        with self._lent(creates=True) as db:
+            try:
+                # What is sent waits for no answer, unless one is read; psycopg logs what fails then.
+                with db.raw.pipeline() if waits else nullcontext():
+                    for statement in first:
+                        db.execute(statement)
+                    yield db
+                    db.execute("COMMIT")
+            finally:
+                db.raw.rollback()  # nothing, after a commit
 
     @contextmanager
     def _lent(self, *, creates: bool) -> Generator[Any]:
-        psycopg = _psycopg()
-        if self._process_id != os.getpid():
-            _INHERITED.append(self._idle)
-            self._idle, self._process_id = [], os.getpid()
-        home = self._idle
-        try:
-            link = self._take(psycopg)
-            with ExitStack() as after:
-                after.callback(self._put_back, link, home, psycopg)
-                if link.version < len(self.schema.migrations):
-                    self._prepare(link, creates=creates)
-                if link.version:
-                    yield link
-                else:
-                    yield after.enter_context(self._empty.reading())
-        except psycopg.Error as error:
-            raise self._trouble(psycopg, error) from None
+        with self._server.lent() as link:
+            if link.version < len(SCHEMA.migrations):
+                self._prepare(link, creates=creates)
+            if link.version:
+                yield link
+                return
+        with self._empty.reading() as empty:
+            yield empty
 
-    def _take(self, psycopg: Any) -> _Link:
-        while self._idle:
-            link = self._idle.pop()
-            if _is_open(psycopg, link.raw):
-                return link
-            link.raw.close()
-        is_told = "connect_timeout" in self.url or "PGCONNECT_TIMEOUT" in os.environ
-        more: Any = {} if is_told else {"connect_timeout": _CONNECT_SECONDS}
-        raw = psycopg.connect(
-            self.url,
-            autocommit=True,
-            cursor_factory=psycopg.RawCursor,
-            client_encoding="utf8",
-            **more,
-        )
-        # Whole numbers are of one size, whatever their value: the server computes keys with them.
-        raw.adapters.register_dumper(int, psycopg.types.numeric.Int8Dumper)
-        link = _Link(raw)
-        own = {} if "search_path" in self.url else {"search_path": PLACE}
-        self.each(link, _SET, [*(_SETTINGS | own).items()])
-        return link
-
-    def _put_back(self, link: _Link, home: list[_Link], psycopg: Any) -> None:
-        is_idle = link.raw.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        if is_idle and home is self._idle and len(home) < _MOST_IDLE:
-            home.append(link)
-        else:
-            link.raw.close()
-
-    def _prepare(self, link: _Link, *, creates: bool) -> None:
+    def _prepare(self, link: Link, *, creates: bool) -> None:
         """Find out the version of the tables; if it writes, apply the migrations that they lack."""
-        store, migrations, table, _ = self.schema
+        store, migrations, table, _ = SCHEMA
+        if not self._has_place:
+            link.execute(_SET, ("search_path", PLACE))
         with link.raw.transaction():
             if creates:  # one process at a time
                 link.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
-                if "search_path" not in self.url:
-                    [found] = link.execute("SELECT to_regnamespace(?) IS NULL", (PLACE,)).fetchone()
-                    if found:
-                        link.execute(f"CREATE SCHEMA {PLACE}")
+                [lacks] = link.execute("SELECT to_regnamespace(?) IS NULL", (PLACE,)).fetchone()
+                if lacks and not self._has_place:
+                    link.execute(f"CREATE SCHEMA {PLACE}")
             names = ("context_assembler_versions", table)
-            (has_versions,), (has_table,) = self.each(link, _HAS_TABLE, [(one,) for one in names])
+            (has_versions,), (has_table,) = link.each(_HAS_TABLE, [(one,) for one in names])
             found = link.execute(_VERSION, (store,)).fetchone() if has_versions else None
             version, known = found[0] if found else 0, len(migrations)
             if not version and has_table:
-                raise self._unavailable(
-                    f"it has a table {table!r} of another program",
-                    "Give another database, or end the URL with ?options=-csearch_path%3DSCHEMA",
+                raise SCHEMA.unavailable(
+                    self._server.url,
+                    reason=f"it has a table {table!r} of another program",
+                    remedy="Give another database, or another schema in the URL: "
+                    "?options=-csearch_path%3DSCHEMA",
                 )
             if version > known:
-                raise self._unavailable(
-                    f"its tables are of version {version}, this package knows {known}",
-                    "Upgrade the package: pip install --upgrade context-assembler",
+                raise SCHEMA.unavailable(
+                    self._server.url,
+                    reason=f"its tables are of version {version}, this package knows {known}",
+                    remedy="Upgrade the package: pip install --upgrade context-assembler",
                 )
             if creates and version < known:
                 scripts = [step for step in migrations[version:] if isinstance(step, str)]
@@ -233,35 +293,3 @@ class PostgresServer:
                 )
                 version = known
         link.version = version
-
-    def _trouble(self, psycopg: Any, error: Exception) -> StoreError:
-        # libpq names the part of a URL that it cannot read: a password, if `%` is not `%25`.
-        said = without_parts(" ".join(str(error).split()), self.url)
-        remedy = "Look into the server's log."
-        if "percent-encoded" in said:
-            remedy = "Write %25 for % in the URL, %40 for @ and %2F for / in user and password."
-        elif isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected):
-            remedy = "Another process holds the session: try again."
-        elif isinstance(error, psycopg.OperationalError):
-            remedy = "Check that the server runs, and host, port, user, password and database."
-        return self._unavailable(f"PostgreSQL says: {said}", remedy)
-
-    def _unavailable(self, reason: str, remedy: str) -> StoreError:
-        return self.schema.unavailable(self.url, reason=reason, remedy=remedy)
-
-
-def _psycopg() -> Any:
-    try:
-        return import_module("psycopg")
-    except ImportError as error:
-        raise MissingExtraError("A session store on PostgreSQL", extra="postgres") from error
-
-
-def _is_open(psycopg: Any, raw: Any) -> bool:
-    """Return whether the server has not closed an idle connection; nothing is sent."""
-    try:
-        raw.pgconn.consume_input()  # what it said last
-        raw.pgconn.consume_input()  # the end
-    except psycopg.OperationalError:
-        return False
-    return not raw.closed

@@ -55,7 +55,7 @@ from context_assembler.sessions.encryption import Plain
 from context_assembler.sessions.files import Schema, SqliteFile
 
 if TYPE_CHECKING:
-    from context_assembler.sessions.postgres import PostgresServer
+    from context_assembler.sessions.postgres import PostgresTables
 
 _T = TypeVar("_T")
 _Columns: TypeAlias = "list[array[Any]]"
@@ -124,6 +124,7 @@ _OLD: Final = (
     f"{_HEADS} WHERE coalesce(created_at, {_NEWEST}) < ?1 AND coalesce({_NEWEST}, created_at) < ?1 "
     "ORDER BY key"
 )
+_FAMILIES: Final = "SELECT key, number FROM families"
 _LOOK_UP: Final = "SELECT key, CAST(last_seq AS BIGINT) FROM sessions WHERE id = ?"
 # In these the first parameter is the key of a session.
 _BLOCKS: Final = (
@@ -190,7 +191,7 @@ class SqlStore:
 
     encryption: Plain = Plain()
 
-    def __init__(self, file: "SqliteFile | PostgresServer", *, writers: int) -> None:
+    def __init__(self, file: "SqliteFile | PostgresTables", *, writers: int) -> None:
         self._file, self._writers = file, writers
         self.reading = file.reading
         self._families: dict[str, TokenFamily] = {}
@@ -394,6 +395,7 @@ class SqlStore:
         known = {key: family_by_key(key) for key in DEFAULT_FAMILIES} | self._families
         counted = {key: _counts(family, pairs) for key, family in known.items() if family}
         with self.writing() as db:
+            listed = db.execute(_FAMILIES)  # on its way to a server with what is asked next
             found = self._look_up(db, session_id)
             if found is None and rows:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
@@ -408,7 +410,7 @@ class SqlStore:
                 )
             if not rows:
                 return []
-            numbers = family_numbers(db, counted)
+            numbers = family_numbers(db, counted, listed)
             counts = {numbers[name]: columns for name, columns in counted.items()}
             wanted = [row.event.id or f"evt_{seq}" for seq, row in enumerate(rows, last_seq + 1)]
             near = [(key, event_id, f"{event_id}(") for event_id in wanted]  # with marks, too
@@ -848,10 +850,13 @@ def _check_id(name: str, given: str) -> None:
 # ---- columns ----
 
 
-def family_numbers(db: Connection, used: Iterable[str] = ()) -> dict[str, int]:
+def family_numbers(
+    db: Connection, used: Iterable[str] = (), listed: Iterable[tuple[str, int]] | None = None
+) -> dict[str, int]:
     """Return the numbers of the families that the file knows, by their keys; `used` get one."""
     while True:
-        numbers = dict(db.execute("SELECT key, number FROM families ORDER BY number"))
+        numbers = dict(db.execute(_FAMILIES) if listed is None else listed)
+        listed = None
         lacking = next((key for key in used if key not in numbers), None)
         if lacking is None:
             return numbers
