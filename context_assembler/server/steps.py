@@ -132,6 +132,11 @@ class _Past:
     def text(self, digest: str) -> str | None:
         return self.texts.get(digest) or self._store.text(digest)
 
+    def derived(self, session_id: str, purpose: str, **given: Any) -> dict[int, Json]:
+        found: dict[int, Json] = self._store.derived(session_id, purpose, **given)
+        last = self.step.until_seq if purpose == "signed" else max(found, default=0)
+        return {seq: value for seq, value in found.items() if seq <= last}
+
     def keep_derived(self, *_: Any) -> None:
         pass
 
@@ -145,16 +150,15 @@ class _Remaker(ContextAssembler):
         gathered, row = super()._gather_now(head, draft), self.basis
         if row is None:
             return gathered
-        inputs = gathered.candidates[-1]
+        inputs = gathered.candidates[0]
         text = self.store.text(row.system_hash) or ""
         sections = SentPrompt(text, row.details.get("prompt", {})).sections
         entries = [one for one in inputs.entries if one.kind not in ("file", "section")]
         entries = [one for one in entries if not one.rule.startswith("rewrite.")]
         entries[:0] = [ReportEntry("section", one.name, "kept") for one in sections]
         moment = row.created_at if self.store.step.row is row else None
-        inputs = inputs._replace(
-            system=text, sections=sections, entries=tuple(entries), now=moment, factor=row.factor
-        )
+        inputs = inputs._replace(factor=row.factor, most_tokens=row.details.get("room"), now=moment)
+        inputs = inputs._replace(system=text, sections=sections, entries=tuple(entries))
         return gathered._replace(candidates=[inputs], last_call=None)
 
 
@@ -232,10 +236,8 @@ class SessionSteps:
         if step.row is None or is_tried:
             return Made(step, context, None, is_tried)
         own = context.sent(step.row.provider).row
-        differing = (
-            what for name, what in _HASHES.items() if getattr(own, name) != getattr(step.row, name)
-        )
-        return Made(step, context, tuple(differing))
+        names = [name for name in _HASHES if getattr(own, name) != getattr(step.row, name)]
+        return Made(step, context, tuple(_HASHES[name] for name in names))
 
     async def costs(self, **options: Any) -> Simulation:
         """Return what every step would have cost, under each of `POLICIES`.
@@ -249,13 +251,11 @@ class SessionSteps:
             self._replays[key] = replay = ensure_future(asked)
         return await shield(replay)
 
-    def _maker(
-        self, step: Step, options: Mapping[str, Any]
-    ) -> tuple[ContextAssembler, dict[str, Any]]:
+    def _maker(self, step: Step, options: Mapping[str, Any]) -> tuple[ContextAssembler, Any]:
         """Return an assembler of the session as it was, and the options of the call."""
         before = [row for row in self._rows if row.reply_seq <= step.until_seq]
         basis = step.row or next(reversed(before), None)
-        given = {"model": self._model_of(step, basis)}
+        given: dict[str, Any] = {"model": self._model_of(step, basis)}
         given |= basis.details.get("asked", {}) if basis is not None else {}
         if options.get("model"):  # what another model takes is for that model to say
             given = {name: one for name, one in given.items() if name not in _OF_THE_MODEL}

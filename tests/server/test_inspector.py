@@ -6,11 +6,23 @@ import re
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import httpx
+import openai
 import pytest
 
+from context_assembler import ContextAssembler
 from context_assembler.cli import main
-from tests.server.conftest import CALLS, HOSTILE, SECRET, SESSION, serving
+from context_assembler.compaction import extract_summary
+from context_assembler.events import ToolCall
+from context_assembler.server import Worker, create_app
+from context_assembler.testing import ScriptedReply, serve_providers
+from tests.server.conftest import CALLS, HOSTILE, SECRET, SESSION, read_file, serving
+
+
+def list_files() -> str:
+    """List the files."""
+    return "a.py"
 
 
 def _parts(client: httpx.Client) -> dict[str, str]:
@@ -49,6 +61,74 @@ def test_every_recorded_step_is_made_again_as_it_was_sent(
         assert "As it was sent." in step["html"], number
         assert payload == body
     assert len(bodies) == CALLS
+
+
+async def test_a_session_that_changed_everything_is_made_again_as_it_was_sent(
+    tmp_path: Path,
+) -> None:
+    url, agent = f"sqlite:{tmp_path}/agent.db", tmp_path / "AGENT.md"
+    calls = [
+        ToolCall(call_id=f"call_{at:04d}", name="read_file", arguments={"path": "a.py"})
+        for at in range(24)
+    ]
+    replies = [
+        ScriptedReply(text=f"{at}", thinking="Hm.", tool_calls=[call] * (at % 3 != 2))
+        for at, call in enumerate(calls)
+    ]
+    agent.write_text("Be kind.\n")
+    with serve_providers(replies) as provider:
+        clients = {
+            "anthropic": anthropic.AsyncAnthropic(base_url=provider.anthropic_url, api_key="t"),
+            "openai_responses": openai.AsyncOpenAI(base_url=provider.openai_url, api_key="t"),
+        }
+
+        async def turn(assembler: ContextAssembler, **options: Any) -> None:
+            await assembler.add_user("s", "Go on.")
+            waiting: Any = True
+            while waiting:
+                context = await assembler.assemble("s", **options)
+                client: Any = clients[context.provider]
+                create = client.messages if context.provider == "anthropic" else client.responses
+                reply = await create.create(**context.to_request())
+                waiting = (await assembler.record("s", reply, context))[-1].tool_calls
+                for call in waiting:
+                    await assembler.add_tool_result("s", call.call_id, "x = 1\n" * 400)
+
+        large: dict[str, Any] = {"model": "claude-opus-5-5", "max_context_tokens": 20_000}
+        small: dict[str, Any] = {"model": "claude-opus-5-5", "max_context_tokens": 12_000}
+        async with ContextAssembler(url, bootstrap=tmp_path, tools=[read_file]) as assembler:
+            await turn(assembler, **large)
+            await turn(assembler, **large)
+            begun = (await assembler.sessions.head("s")).last_seq
+            await turn(assembler, model="gpt-5.5", max_context_tokens=20_000)
+            agent.write_text("Be kind and quick.\n")
+            await turn(assembler, thinking_level="high", **large)
+            await assembler.compact("s", extract_summary, **small)
+            await turn(assembler, **small)
+            await assembler.rewind("s", begun)
+            await turn(assembler, **small)
+        async with ContextAssembler(
+            url, bootstrap=tmp_path, tools=[read_file, list_files]
+        ) as assembler:
+            await turn(assembler, **small)
+            weather: Any = {"notes": {"weather": "It rains."}, "truncation_strategy": "sliding"}
+            await turn(assembler, model="claude-haiku-4-5", **weather)
+        sent = [request.body for request in provider.requests]
+        assert not provider.refusals
+
+    app = create_app(Worker(sessions=url))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
+    ) as client:
+        for number, body in enumerate(sent, 1):
+            asked: dict[str, Any] = {"id": "s", "at": number}
+            asked["provider"] = "anthropic" if "messages" in body else "openai_responses"
+            step = (await client.get("/session/step", params=asked)).json()
+            payload = (await client.get("/session/payload", params=asked)).json()
+
+            assert "As it was sent." in step["html"], number
+            assert {key: payload[key] for key in body} == body, number
+    assert len(sent) == len(replies)
 
 
 def test_another_budget_is_not_what_was_sent(pages: httpx.Client) -> None:
