@@ -4,8 +4,6 @@ from typing import Any, Final
 
 from tests.providers.builders import GONE, PIXEL, SCHEMA, SEALED
 
-Row = tuple[str, dict[str, Any]]  # the rule, with `?` if it merely harms, and the change
-
 
 def function(**fields: Any) -> dict[str, Any]:
     return {"name": "read", "description": "Reads.", "parameters": SCHEMA, **fields}
@@ -61,132 +59,126 @@ def property_of(**fields: Any) -> dict[str, Any]:
 SOUND: Final = {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}
 SEEN: Final = {"messages.3.content": [{"type": "image_url", "image_url": {"url": DATA_URL}}]}
 
-CHAT_ROWS: Final[dict[str, Row]] = {
-    "what is no JSON": ("C0", {"seed": float("nan")}),
-    "no model": ("C0?", {"model": GONE}),
-    "no messages": ("C0", {"messages": []}),
-    "an unknown role": ("C0", {"messages.1.role": "human"}),
-    "content of no kind": ("C0", {"messages.1.content": 1}),
-    "a part without a type": ("C0", said({"text": "x"})),
-    "a part that nobody knows": ("C0", said({"type": "video"})),
-    "a part that others may know": ("C0?", {"model": "x", **said({"type": "video_url"})}),
-    "an answer too few": ("C1", {"messages.4": ASK}),
-    "calls left open at the end": ("C1", {"messages.4": GONE}),
-    "an answer twice": ("C1", {"messages.4.tool_call_id": "c1"}),
-    "an answer to nothing": ("C1", {"messages.5": {"role": "tool", "tool_call_id": "c9"}}),
-    "a message between call and answer": ("C1", {"messages.3": ASK}),
-    "the user calls": ("C1", {"messages.1.tool_calls": [chat_call("c0")]}),
-    "tools next to reasoning": ("C2", {"model": "gpt-5.4", "reasoning_effort": "low"}),
-    "tools of a model that always reasons": ("C2", {"model": "gpt-6.2-sol"}),
-    "heat while it reasons": ("C3", {**THINKS, "temperature": 0.5}),
-    "a penalty while it reasons": ("C3", {**THINKS, "presence_penalty": 0.5}),
-    "log probabilities while it reasons": ("C3", {**THINKS, "logprobs": True}),
+CHAT_ROWS: Final[dict[str, dict[str, Any]]] = {
+    "C0: what is no JSON": {"seed": float("nan")},
+    "C0?: no model": {"model": GONE},
+    "C0: no messages": {"messages": []},
+    "C0: an unknown role": {"messages.1.role": "human"},
+    "C0: content of no kind": {"messages.1.content": 1},
+    "C0: a part without a type": said({"text": "x"}),
+    "C0: a part that nobody knows": said({"type": "video"}),
+    "C0?: a part that others may know": {"model": "x", **said({"type": "video_url"})},
+    "C1: an answer too few": {"messages.4": ASK},
+    "C1: calls left open at the end": {"messages.4": GONE},
+    "C1: an answer twice": {"messages.4.tool_call_id": "c1"},
+    "C1: an answer to nothing": {"messages.5": {"role": "tool", "tool_call_id": "c9"}},
+    "C1: a message between call and answer": {"messages.3": ASK},
+    "C1: the user calls": {"messages.1.tool_calls": [chat_call("c0")]},
+    "C2: tools next to reasoning": {"model": "gpt-5.4", "reasoning_effort": "low"},
+    "C2: tools of a model that always reasons": {"model": "gpt-6.2-sol"},
+    "C3: heat while it reasons": {**THINKS, "temperature": 0.5},
+    "C3: a penalty while it reasons": {**THINKS, "presence_penalty": 0.5},
+    "C3: log probabilities while it reasons": {**THINKS, "logprobs": True},
     **{
-        f"stop sequences of {model}": ("C3", {"model": model, "tools": GONE, "stop": ["x"]})
+        f"C3: stop sequences of {model}": {"model": model, "tools": GONE, "stop": ["x"]}
         for model in ("gpt-5-mini", "o3", "azure/o3", "o4-mini-2025-04-16")
     },
     **{
-        f"{name} of {value}": ("C3", {name: value})
+        f"C3: {name} of {value}": {name: value}
         for name, value in (("temperature", -1), ("top_p", 2), ("presence_penalty", -3))
     },
-    "heat below zero, anywhere": ("C3", {"model": "x", "temperature": -1}),
-    "great heat, of a server that may take it": ("C3?", {"model": "x", "temperature": 3}),
-    "the old name of the limit": ("C4?", {"max_tokens": 4}),
-    "the old name, on a model that reasons": ("C4", {**THINKS, "max_tokens": 4}),
-    "an unknown role of old models": (
-        "C5",
-        {"model": "o1-mini", "messages.0.role": "developer", "tools": GONE},
-    ),
-    "a choice without tools": ("C6", {"tools": GONE, "tool_choice": "auto"}),
-    "a choice of no tool": ("C6", {"tool_choice": {"type": "function", "function": {"name": "x"}}}),
-    "a choice among no tools": (
-        "C6",
-        {
-            "tool_choice": {
-                "type": "allowed_tools",
-                "allowed_tools": {
-                    "mode": "auto",
-                    "tools": [{"type": "function", "function": {"name": "x"}}],
-                },
-            }
-        },
-    ),
-    "a long id": ("C6", {f"{CALL_AT}.id": "c" * 41, "messages.3.tool_call_id": "c" * 41}),
-    "many tools": (
-        "C6",
-        {"tools": [{"type": "function", "function": function(name=f"t{i}")} for i in range(129)]},
-    ),
-    "many calls": (
-        "C6",
-        {
-            "messages.2.tool_calls": [chat_call(f"c{i}") for i in range(129)],
-            **{
-                f"messages.{3 + i}": {"role": "tool", "tool_call_id": f"c{i}", "content": "x"}
-                for i in range(129)
+    "C3: heat below zero, anywhere": {"model": "x", "temperature": -1},
+    "C3?: great heat, of a server that may take it": {"model": "x", "temperature": 3},
+    "C4?: the old name of the limit": {"max_tokens": 4},
+    "C4: the old name, on a model that reasons": {**THINKS, "max_tokens": 4},
+    "C5: an unknown role of old models": {
+        "model": "o1-mini",
+        "messages.0.role": "developer",
+        "tools": GONE,
+    },
+    "C6: a choice without tools": {"tools": GONE, "tool_choice": "auto"},
+    "C6: a choice of no tool": {"tool_choice": {"type": "function", "function": {"name": "x"}}},
+    "C6: a choice among no tools": {
+        "tool_choice": {
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": "auto",
+                "tools": [{"type": "function", "function": {"name": "x"}}],
             },
+        }
+    },
+    "C6: a long id": {f"{CALL_AT}.id": "c" * 41, "messages.3.tool_call_id": "c" * 41},
+    "C6: many tools": {
+        "tools": [{"type": "function", "function": function(name=f"t{i}")} for i in range(129)]
+    },
+    "C6: many calls": {
+        "messages.2.tool_calls": [chat_call(f"c{i}") for i in range(129)],
+        **{
+            f"messages.{3 + i}": {"role": "tool", "tool_call_id": f"c{i}", "content": "x"}
+            for i in range(129)
         },
-    ),
-    "a name with a dot": ("C7", {f"{CALL_AT}.function.name": "fs.read"}),
-    "arguments as an object": ("C7", {f"{CALL_AT}.function.arguments": {}}),
-    "arguments that are no JSON": ("C7?", {f"{CALL_AT}.function.arguments": "{"}),
-    "no id": ("C7", {f"{CALL_AT}.id": ""}),
-    "an id twice": ("C7", {f"{CALL_AT}.id": "c2"}),
-    "no calls": ("C7", {"messages.0": {"role": "assistant", "content": "x", "tool_calls": []}}),
-    "a tool's name with a dot": ("C7", {f"{FUNCTION_AT}.name": "fs.read"}),
-    "a schema of a list": ("C8", schema(type="array", items={})),
-    "a union at the root": ("C8", schema(anyOf=[{}])),
-    "an array without items": ("C8", schema(properties={"a": {"type": "array"}})),
-    "a pattern that Python does not know": ("C8", schema(properties={"a": {"pattern": "\\p{L}"}})),
-    "strict, but open": ("C8", strict(additionalProperties=True)),
-    "strict, but optional": ("C8", strict(required=[])),
-    "strict with a union": ("C8", property_of(oneOf=[{"type": "string"}])),
-    "strict with a format": ("C8", property_of(type="string", format="uri")),
-    "strict with a look around": ("C8", property_of(type="string", pattern="(?=a)")),
-    "strict without a type": ("C8", property_of(description="x")),
-    "strict beside a reference": ("C8", property_of(**{"$ref": "#", "description": "x"})),
-    "JSON that nobody asks for": ("C9", {"response_format": {"type": "json_object"}}),
-    "five stop sequences": ("C9", {"stop": list("abcde")}),
-    "no reply": ("C9", {"max_completion_tokens": 0}),
-    "a long reply": ("C9", {"max_completion_tokens": 32_769}),
-    "neither text nor calls": ("C10", {"messages.0": {"role": "assistant"}}),
-    "nothing said": ("C10", {"messages.1.content": GONE}),
-    "a picture from a tool": ("C11", SEEN),
-    "a picture from a tool, to others": ("C11?", {"model": "x", **SEEN}),
-    "a file from a tool": ("C11", {"messages.3.content": [{"type": "file", "file": {}}]}),
-    "a schema for an old model": (
-        "C12",
-        {"model": "gpt-4", "response_format": {"type": "json_schema"}},
-    ),
-    "a search by a model without": ("C12", {"web_search_options": {}}),
-    "an effort that the model lacks": ("C13", {"model": "o3", "reasoning_effort": "minimal"}),
-    "an effort of a gateway's": ("C13", {"model": "o3", "reasoning": {"effort": "minimal"}}),
-    "no reasoning, of a model that always does": (
-        "C13",
-        {"model": "gpt-oss-120b", "reasoning": {"enabled": False}},
-    ),
-    "a picture for the blind": ("C14", {"model": "gpt-4", **shown(DATA_URL)}),
+    },
+    "C7: a name with a dot": {f"{CALL_AT}.function.name": "fs.read"},
+    "C7: arguments as an object": {f"{CALL_AT}.function.arguments": {}},
+    "C7?: arguments that are no JSON": {f"{CALL_AT}.function.arguments": "{"},
+    "C7: no id": {f"{CALL_AT}.id": ""},
+    "C7: an id twice": {f"{CALL_AT}.id": "c2"},
+    "C7: no calls": {"messages.0": {"role": "assistant", "content": "x", "tool_calls": []}},
+    "C7: a tool's name with a dot": {f"{FUNCTION_AT}.name": "fs.read"},
+    "C8: a schema of a list": schema(type="array", items={}),
+    "C8: a union at the root": schema(anyOf=[{}]),
+    "C8: an array without items": schema(properties={"a": {"type": "array"}}),
+    "C8: a pattern that Python does not know": schema(properties={"a": {"pattern": "\\p{L}"}}),
+    "C8: strict, but open": strict(additionalProperties=True),
+    "C8: strict, but optional": strict(required=[]),
+    "C8: strict with a union": property_of(oneOf=[{"type": "string"}]),
+    "C8: strict with a format": property_of(type="string", format="uri"),
+    "C8: strict with a look around": property_of(type="string", pattern="(?=a)"),
+    "C8: strict without a type": property_of(description="x"),
+    "C8: strict beside a reference": property_of(**{"$ref": "#", "description": "x"}),
+    "C9: JSON that nobody asks for": {"response_format": {"type": "json_object"}},
+    "C9: five stop sequences": {"stop": list("abcde")},
+    "C9: no reply": {"max_completion_tokens": 0},
+    "C9: a long reply": {"max_completion_tokens": 32_769},
+    "C10: neither text nor calls": {"messages.0": {"role": "assistant"}},
+    "C10: nothing said": {"messages.1.content": GONE},
+    "C11: a picture from a tool": SEEN,
+    "C11?: a picture from a tool, to others": {"model": "x", **SEEN},
+    "C11: a file from a tool": {"messages.3.content": [{"type": "file", "file": {}}]},
+    "C12: a schema for an old model": {
+        "model": "gpt-4",
+        "response_format": {"type": "json_schema"},
+    },
+    "C12: a search by a model without": {"web_search_options": {}},
+    "C13: an effort that the model lacks": {"model": "o3", "reasoning_effort": "minimal"},
+    "C13: an effort of a gateway's": {"model": "o3", "reasoning": {"effort": "minimal"}},
+    "C13: no reasoning, of a model that always does": {
+        "model": "gpt-oss-120b",
+        "reasoning": {"enabled": False},
+    },
+    "C14: a picture for the blind": {"model": "gpt-4", **shown(DATA_URL)},
     **{
-        f"sound for {model}": ("C14", {"model": model, **said(SOUND)})
+        f"C14: sound for {model}": {"model": model, **said(SOUND)}
         for model in ("gpt-5-mini", "gpt-4.1", "gpt-4o")
     },
-    "no picture": ("C14", shown(" ")),
-    "a picture on the disk": ("C14", shown("file:///a.png")),
-    "a file by address": ("C14", filed(file_url="https://a.org/b.pdf")),
-    "a file without its type": ("C14", filed(file_data=PIXEL, filename="a.pdf")),
-    "late instructions to Mistral": (
-        "C16",
-        {"model": "mistral-large", "messages.5": {"role": "system", "content": "x"}},
-    ),
-    "late instructions to others": (
-        "C16?",
-        {"model": "x", "messages.5": {"role": "system", "content": "x"}},
-    ),
-    "calls without the reasoning that led to them": ("C18", {"model": "deepseek-flash"}),
-    "calls with reasoning that is empty": (
-        "C18",
-        {"model": "kimi-k3", "messages.2.reasoning_content": ""},
-    ),
-    "calls that would be better with their reasoning": ("C18?", {"model": "glm-5.3"}),
+    "C14: no picture": shown(" "),
+    "C14: a picture on the disk": shown("file:///a.png"),
+    "C14: a file by address": filed(file_url="https://a.org/b.pdf"),
+    "C14: a file without its type": filed(file_data=PIXEL, filename="a.pdf"),
+    "C16: late instructions to Mistral": {
+        "model": "mistral-large",
+        "messages.5": {"role": "system", "content": "x"},
+    },
+    "C16?: late instructions to others": {
+        "model": "x",
+        "messages.5": {"role": "system", "content": "x"},
+    },
+    "C18: calls without the reasoning that led to them": {"model": "deepseek-flash"},
+    "C18: calls with reasoning that is empty": {
+        "model": "kimi-k3",
+        "messages.2.reasoning_content": "",
+    },
+    "C18?: calls that would be better with their reasoning": {"model": "glm-5.3"},
 }
 
 
@@ -232,119 +224,111 @@ def tool(**fields: Any) -> dict[str, Any]:
 
 CHECK: Final = {"id": "sc_1", "code": "odd_domain", "message": "Careful."}
 
-RESPONSES_ROWS: Final[dict[str, Row]] = {
-    "no model": ("R0?", {"model": GONE}),
-    "no input": ("R0", {"input": GONE}),
-    "input of no kind": ("R0", {"input": 1}),
-    "an item of no kind": ("R0", {"input.1": {"content": "x"}}),
-    "an unknown role": ("R0", {"input.1.role": "human"}),
-    "no content": ("R0", {"input.1.content": GONE}),
-    "no output": ("R0", {"input.5.output": GONE}),
-    "a piece without a type": ("R0", {"input.1.content": [{"text": "x"}]}),
-    "a piece of Chat's": ("R0", {"input.1.content": [{"type": "text", "text": "x"}]}),
-    "what the model says, from the user": (
-        "R0",
-        {"input.1.content": [{"type": "output_text", "text": "x"}]},
-    ),
-    "reasoning without a summary": ("R0", {"input.2.summary": GONE}),
-    "an answer too few": ("R1", {"input.6": ITEM}),
-    "an answer twice": ("R20", {"input.7": answered("c2")}),
-    "an answer to nothing": ("R1", {"input.7": answered("c9")}),
-    "a message between call and answer": ("R1?", {"input.4": ITEM, "input.6": ITEM}),
-    "a reply between call and answer, to DeepSeek": (
-        "R1",
-        {**OLDER, "model": "deepseek-flash", "input.4": SAID, "input.6": ITEM},
-    ),
-    "a shell that nobody answers": (
-        "R1?",
-        {"input.7": {"type": "shell_call", "call_id": "c3", "action": {}}},
-    ),
-    "reasoning that led to nothing": ("R2", {"input.7": SEALED}),
-    "stored reasoning without its neighbour": (
-        "R2",
-        {"store": True, "input.7": {**SEALED, "id": "rs_2"}, "input.8": SAID},
-    ),
-    "reasoning that nobody stored": ("R4", {"input.2.encrypted_content": GONE}),
-    "two memories": ("R5", {**STATEFUL, "conversation": "conv_1"}),
-    "a long id": ("R6", {"input.7": asked("c" * 65), "input.8": answered("c" * 65)}),
-    "no id": ("R6", {"input.7": answered("")}),
-    "a name with a dot": ("R7", {"input.3.name": "fs.read"}),
-    "arguments as an object": ("R7", {"input.3.arguments": {}}),
-    "arguments that are no JSON": ("R7?", {"input.3.arguments": "{"}),
-    "safety checks that nobody acknowledged": (
-        "R21",
-        {
-            "input.7": {"type": "computer_call", "call_id": "c3", "pending_safety_checks": [CHECK]},
-            "input.8": {"type": "computer_call_output", "call_id": "c3", "output": {}},
-        },
-    ),
-    "a call twice": ("R20", {"input.4.call_id": "c1", "input.6": ITEM}),
-    "an item twice": (
-        "R20",
-        {"input.7": SEALED, "input.8": asked("c3"), "input.9": answered("c3")},
-    ),
-    "a tool's name with a dot": ("R7", {"tools.0.name": "fs.read"}),
-    "a tool of no kind": ("R7", tool(name="x")),
-    "a search in no store": ("R7", tool(type="file_search")),
-    "a schema of a list": ("R7", {"tools.0.parameters": {"type": "array", "items": {}}}),
-    "many tools": (
-        "R7",
-        {"tools": [{"type": "function", "strict": False, "name": f"t{i}"} for i in range(129)]},
-    ),
-    "a short reply": ("R8", {"max_output_tokens": 15}),
-    "a long reply": ("R8", {"max_output_tokens": 128_001}),
-    "a compaction too early": (
-        "R9",
-        {"context_management": [{"type": "compaction", "compact_threshold": 999}]},
-    ),
-    "a compaction before the end": ("R9", {"input.1": {"type": "compaction_trigger"}}),
-    "an open compaction": ("R9", {"input.1": {"type": "compaction"}}),
-    "heat that the model never takes": ("R10", {"temperature": 1}),
-    "heat while it reasons": ("R10", {"model": "gpt-5", "temperature": 0.5}),
-    "log probabilities while it reasons": ("R10", {"top_logprobs": 2}),
-    "JSON that nobody asks for": ("R11", {"text": {"format": {"type": "json_object"}}}),
-    "a picture for the blind": (
-        "R12",
-        {**OLDER, "model": "gpt-4", **piece("image", image_url=DATA_URL)},
-    ),
-    "no picture": ("R12", piece("image", detail="auto")),
-    "a picture on the disk": ("R12", piece("image", detail="auto", image_url="file:///a.png")),
-    "no file": ("R12", piece("file")),
-    "a file on the disk": ("R12", piece("file", file_url="file:///a.pdf")),
-    "a file that sounds": ("R12", piece("file", file_data="data:audio/mpeg;base64,AAAA")),
-    "an effort that the model lacks": ("R13", {"reasoning.effort": "minimal"}),
-    "none, of a model that always reasons": (
-        "R13",
-        {"model": "gpt-5.5-pro", "reasoning.effort": "none"},
-    ),
-    "an effort of a model without": ("R13", {"model": "gpt-4.1"}),
-    "all turns, of an older model": ("R13", {"model": "o3", "reasoning.context": "all_turns"}),
+RESPONSES_ROWS: Final[dict[str, dict[str, Any]]] = {
+    "R0?: no model": {"model": GONE},
+    "R0: no input": {"input": GONE},
+    "R0: input of no kind": {"input": 1},
+    "R0: an item of no kind": {"input.1": {"content": "x"}},
+    "R0: an unknown role": {"input.1.role": "human"},
+    "R0: no content": {"input.1.content": GONE},
+    "R0: no output": {"input.5.output": GONE},
+    "R0: a piece without a type": {"input.1.content": [{"text": "x"}]},
+    "R0: a piece of Chat's": {"input.1.content": [{"type": "text", "text": "x"}]},
+    "R0: what the model says, from the user": {
+        "input.1.content": [{"type": "output_text", "text": "x"}]
+    },
+    "R0: reasoning without a summary": {"input.2.summary": GONE},
+    "R1: an answer too few": {"input.6": ITEM},
+    "R20: an answer twice": {"input.7": answered("c2")},
+    "R1: an answer to nothing": {"input.7": answered("c9")},
+    "R1?: a message between call and answer": {"input.4": ITEM, "input.6": ITEM},
+    "R1: a reply between call and answer, to DeepSeek": {
+        **OLDER,
+        "model": "deepseek-flash",
+        "input.4": SAID,
+        "input.6": ITEM,
+    },
+    "R1?: a shell that nobody answers": {
+        "input.7": {"type": "shell_call", "call_id": "c3", "action": {}}
+    },
+    "R2: reasoning that led to nothing": {"input.7": SEALED},
+    "R2: stored reasoning without its neighbour": {
+        "store": True,
+        "input.7": {**SEALED, "id": "rs_2"},
+        "input.8": SAID,
+    },
+    "R4: reasoning that nobody stored": {"input.2.encrypted_content": GONE},
+    "R5: two memories": {**STATEFUL, "conversation": "conv_1"},
+    "R6: a long id": {"input.7": asked("c" * 65), "input.8": answered("c" * 65)},
+    "R6: no id": {"input.7": answered("")},
+    "R7: a name with a dot": {"input.3.name": "fs.read"},
+    "R7: arguments as an object": {"input.3.arguments": {}},
+    "R7?: arguments that are no JSON": {"input.3.arguments": "{"},
+    "R21: safety checks that nobody acknowledged": {
+        "input.7": {"type": "computer_call", "call_id": "c3", "pending_safety_checks": [CHECK]},
+        "input.8": {"type": "computer_call_output", "call_id": "c3", "output": {}},
+    },
+    "R20: a call twice": {"input.4.call_id": "c1", "input.6": ITEM},
+    "R20: an item twice": {"input.7": SEALED, "input.8": asked("c3"), "input.9": answered("c3")},
+    "R7: a tool's name with a dot": {"tools.0.name": "fs.read"},
+    "R7: a tool of no kind": tool(name="x"),
+    "R7: a search in no store": tool(type="file_search"),
+    "R7: a schema of a list": {"tools.0.parameters": {"type": "array", "items": {}}},
+    "R7: many tools": {
+        "tools": [{"type": "function", "strict": False, "name": f"t{i}"} for i in range(129)]
+    },
+    "R8: a short reply": {"max_output_tokens": 15},
+    "R8: a long reply": {"max_output_tokens": 128_001},
+    "R9: a compaction too early": {
+        "context_management": [{"type": "compaction", "compact_threshold": 999}]
+    },
+    "R9: a compaction before the end": {"input.1": {"type": "compaction_trigger"}},
+    "R9: an open compaction": {"input.1": {"type": "compaction"}},
+    "R10: heat that the model never takes": {"temperature": 1},
+    "R10: heat while it reasons": {"model": "gpt-5", "temperature": 0.5},
+    "R10: log probabilities while it reasons": {"top_logprobs": 2},
+    "R11: JSON that nobody asks for": {"text": {"format": {"type": "json_object"}}},
+    "R12: a picture for the blind": {
+        **OLDER,
+        "model": "gpt-4",
+        **piece("image", image_url=DATA_URL),
+    },
+    "R12: no picture": piece("image", detail="auto"),
+    "R12: a picture on the disk": piece("image", detail="auto", image_url="file:///a.png"),
+    "R12: no file": piece("file"),
+    "R12: a file on the disk": piece("file", file_url="file:///a.pdf"),
+    "R12: a file that sounds": piece("file", file_data="data:audio/mpeg;base64,AAAA"),
+    "R13: an effort that the model lacks": {"reasoning.effort": "minimal"},
+    "R13: none, of a model that always reasons": {
+        "model": "gpt-5.5-pro",
+        "reasoning.effort": "none",
+    },
+    "R13: an effort of a model without": {"model": "gpt-4.1"},
+    "R13: all turns, of an older model": {"model": "o3", "reasoning.context": "all_turns"},
     **{
-        f"a mode of {model}": ("R13", {"model": model, "reasoning": {"mode": "pro"}})
+        f"R13: a mode of {model}": {"model": model, "reasoning": {"mode": "pro"}}
         for model in ("gpt-5", "gpt-5.5", "gpt-4.1", "o3")
     },
     **{
-        f"no reasoning, of {model}": ("R13", {"model": model, "reasoning.effort": "none"})
+        f"R13: no reasoning, of {model}": {"model": model, "reasoning.effort": "none"}
         for model in ("gpt-5-codex", "gpt-5.1-codex-max", "gpt-5.3-codex", "codex-mini-latest")
     },
     **{
-        f"{name} of {value}": ("R10", {**OLDER, name: value})
+        f"R10: {name} of {value}": {**OLDER, name: value}
         for name, value in (("temperature", -1), ("temperature", 2.5), ("top_p", 1.5))
     },
-    "research in nothing": ("R14", {"model": "o3-deep-research"}),
-    "a parameter of Chat's": ("R15", {"reasoning_effort": "low"}),
-    "a model of Chat's": ("R15", {"model": "gpt-5-search-api", "reasoning": GONE}),
-    "a choice of no tool": ("R16", {"tool_choice": {"type": "function", "name": "x"}}),
-    "a choice among no tools": (
-        "R16",
-        {"tool_choice": {"type": "allowed_tools", "tools": [{"type": "function", "name": "x"}]}},
-    ),
-    "a call without tools": ("R16", {"tools": GONE, "tool_choice": "required"}),
-    "strict, but open": ("R18", {"tools.0.parameters.additionalProperties": True}),
-    "a strict format of the reply": (
-        "R18",
-        {"text": {"format": {"type": "json_schema", "strict": True, "schema": {}}}},
-    ),
+    "R14: research in nothing": {"model": "o3-deep-research"},
+    "R15: a parameter of Chat's": {"reasoning_effort": "low"},
+    "R15: a model of Chat's": {"model": "gpt-5-search-api", "reasoning": GONE},
+    "R16: a choice of no tool": {"tool_choice": {"type": "function", "name": "x"}},
+    "R16: a choice among no tools": {
+        "tool_choice": {"type": "allowed_tools", "tools": [{"type": "function", "name": "x"}]}
+    },
+    "R16: a call without tools": {"tools": GONE, "tool_choice": "required"},
+    "R18: strict, but open": {"tools.0.parameters.additionalProperties": True},
+    "R18: a strict format of the reply": {
+        "text": {"format": {"type": "json_schema", "strict": True, "schema": {}}}
+    },
 }
 
 CHAT_TAKEN: Final[dict[str, dict[str, Any]]] = {
