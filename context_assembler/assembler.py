@@ -554,7 +554,7 @@ class ContextAssembler:
         )
         if self.has_prompt:
             assert self.builder  # what cannot be a section, or a tool, is refused at once
-        self._given_tools, self._has_tools = tools, False
+        self.given_tools, self._has_tools = tools, False
         if tools:
             self._has_tools = bool(self.tools)
         self._skills: Any = None
@@ -623,7 +623,7 @@ class ContextAssembler:
 
         settings = self.config.tools
         return ToolCollector(
-            self._given_tools,
+            self.given_tools,
             include=settings.include,
             exclude=settings.exclude,
             on_conflict=self.config.on_tool_conflict,

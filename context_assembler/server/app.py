@@ -22,7 +22,7 @@ from context_assembler.memory.records import encode_memory
 from context_assembler.options import AssemblerConfig
 from context_assembler.providers import PROVIDERS
 from context_assembler.server.browse import add_pages
-from context_assembler.server.gateway import Gateway
+from context_assembler.server.gateway import SESSIONS, Gateway, Passed
 from context_assembler.server.guard import Guard
 from context_assembler.server.inspector import HEADERS, page
 from context_assembler.server.steps import SessionSteps, without_secrets
@@ -75,6 +75,8 @@ class Worker:
         self._memory_url = memory or self.config.memory.store
         self._memory = open_memory(self._memory_url) if self._memory_url else None
         self._assembler = None
+        if sessions is None and gateway is not None:
+            sessions = "memory:"  # the pages show conversations without one
         if sessions is not None:
             self._assembler = ContextAssembler(
                 sessions, bootstrap=bootstrap, memory=self._memory, config=self.config
@@ -103,11 +105,16 @@ class Worker:
         made = ContextAssembler("memory:", memory=self.memory, config=self.config)
         return self._assembler or made
 
-    def _open(self, session_id: str, _version: str | None) -> SessionSteps:
+    def _open(self, session_id: str, version: str | int | None) -> SessionSteps:
+        if self.gateway is not None and isinstance(version, int):
+            return SessionSteps(self.gateway.watched(session_id), session_id)
         return SessionSteps(self.assembler, session_id)
 
     def steps(self, session_id: str) -> SessionSteps:
         """Return the steps of a session; those that were asked for last are kept."""
+        passed = self.gateway.passed if self.gateway is not None else dict[str, Passed]()
+        if one := passed.get(session_id.removeprefix(SESSIONS)):
+            return self._steps(session_id, one.number)
         head = self.assembler.store.look(session_id)
         return self._steps(session_id, head.version if head is not None else None)
 

@@ -16,8 +16,10 @@ from context_assembler.history.secrets import mask_kinds
 from context_assembler.memory import MemoryFilters
 from context_assembler.prompt import lint_files
 from context_assembler.server import inspector
+from context_assembler.server.gateway import SESSIONS
 from context_assembler.server.steps import FALLBACK_MODEL, label_of, without_secrets
 from context_assembler.tokens import TokenCounter
+from context_assembler.transcripts import read_transcript
 
 if TYPE_CHECKING:
     from context_assembler.server.app import Worker
@@ -43,7 +45,8 @@ def add_pages(app: FastAPI, worker: "Worker") -> None:
     @get("/")
     async def sessions(q: str = "") -> Response:
         heads = await worker.assembler.sessions.list_sessions()
-        return shown(await to_thread(_sessions, worker.assembler.store, heads, q))
+        rows = await to_thread(_conversations, worker)
+        return shown(await to_thread(_sessions, worker.assembler.store, heads, q, rows))
 
     @get("/session")
     def session(id: str, at: _Number = None) -> Response:
@@ -89,8 +92,22 @@ def add_pages(app: FastAPI, worker: "Worker") -> None:
         return shown(_instructions(worker, agent))
 
 
-def _sessions(store: Any, heads: Sequence[SessionHead], query: str) -> str:
+def _conversations(worker: "Worker") -> list[dict[str, Any]]:
+    """Return a row for each conversation that passes through the gateway, the newest first."""
+    found = worker.gateway.passed.items() if worker.gateway is not None else ()
     rows: list[dict[str, Any]] = []
+    for name, one in reversed([*found]):
+        read = read_transcript(one.said()[:_LOOKED_AT], format=one.provider, partial=True)
+        said = [label_of(to_json(event)) for event in read.events if event.type == "user"]
+        row = {"id": f"{SESSIONS}{name}", "agent": one.model, "label": (said or [""])[0]}
+        rows.append({**row, "events": len(one.said()), "created": ""})
+    return rows
+
+
+def _sessions(
+    store: Any, heads: Sequence[SessionHead], query: str, passed: Sequence[dict[str, Any]]
+) -> str:
+    rows = [row for row in passed if query.lower() in str(row).lower()]
     for head in reversed(heads):
         session = head.session
         begun = store.events(session.id, limit=_LOOKED_AT)
@@ -107,7 +124,7 @@ def _sessions(store: Any, heads: Sequence[SessionHead], query: str) -> str:
         rows.append(row)
         if len(rows) == _MOST_SESSIONS:
             break
-    return inspector.page("sessions", rows=rows, total=len(heads), query=query)
+    return inspector.page("sessions", rows=rows, total=len(heads) + len(passed), query=query)
 
 
 async def _recalled(worker: "Worker", query: str, namespace: str) -> dict[str, Any]:

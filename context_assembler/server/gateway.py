@@ -14,16 +14,18 @@ import httpx
 import orjson
 from cachetools import LRUCache
 
+from context_assembler.assembler import ContextAssembler
 from context_assembler.context import input_budget
 from context_assembler.errors import AssemblyError, ConfigurationError, ContextOverflowError
-from context_assembler.events import Json, is_list, is_object, load_json
+from context_assembler.events import Json, Session, is_list, is_object, load_json
 from context_assembler.fit import FittedMessages
 from context_assembler.integrations.fitting import Fitter
 from context_assembler.models import DEFAULT_REGISTRY, ModelLimits
 from context_assembler.options import AssemblerConfig
 from context_assembler.providers.anthropic import mark_cache
-from context_assembler.providers.wire import as_list, as_object, text_part
+from context_assembler.providers.wire import as_list, as_object, text_part, without_nulls
 from context_assembler.server.guard import GATEWAY_TOKEN, Receive, Scope, Send, read_body
+from context_assembler.transcripts import read_transcript
 
 # A request of Gemini may have 100 MB of inline data, more than one of the others.
 # https://ai.google.dev/gemini-api/docs/files (read 2026-11-30)
@@ -66,6 +68,8 @@ _SHAPES: Final[Mapping[str, _Shape]] = {
         "gemini", "contents", "systemInstruction.parts", ("generationConfig.maxOutputTokens",), ""
     ),
 }
+SESSIONS: Final = "gateway/"  # what the ids of conversations begin with, as sessions
+_SAID: Final = ("system", "instructions", "systemInstruction", "messages", "input", "contents")
 _LEADING: Final = ("system", "developer")
 _PATHS: Final = {
     "/v1/messages": "anthropic",
@@ -94,6 +98,10 @@ class Passed(NamedTuple):
     size: int
     number: int = 1
 
+    def said(self) -> list[Json]:
+        """Return the messages as they came."""
+        return [*as_list(self.body[_SHAPES[self.provider].messages])]
+
 
 class Gateway:
     """An ASGI application that passes requests on to the providers, and their answers back.
@@ -117,7 +125,7 @@ class Gateway:
         *,
         config: AssemblerConfig | None = None,
     ) -> None:
-        config = config or AssemblerConfig()
+        self._config = config = config or AssemblerConfig()
         self._addresses = {**_OWN, **{k: _address(k, v) for k, v in (addresses or {}).items()}}
         cut, given = config.truncation, config.defaults.given
         self._unknown: Any = given.get("unknown_model") or config.unknown_model
@@ -136,6 +144,17 @@ class Gateway:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+
+    def watched(self, session_id: str) -> ContextAssembler:
+        """Return an assembler with a conversation as its only session, as far as it can be read."""
+        passed = self.passed[session_id.removeprefix(SESSIONS)]
+        made = ContextAssembler("memory:", tools=_tools(passed.body), config=self._config)
+        defaults = {"model": passed.model, "max_context_tokens": self._most_tokens}
+        made.store.create_now(Session(id=session_id, defaults=without_nulls(defaults)))
+        said = {name: passed.body.get(name) for name in _SAID if passed.body.get(name)}
+        read = read_transcript(said, format=passed.provider, partial=True)
+        made.store.append_now(session_id, read.events)
+        return made
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; if the agent goes away, the provider's reply is given up."""
@@ -237,7 +256,7 @@ class Gateway:
             model=limits,
             max_tokens=most,
             system=_at(body, place.system),
-            tools=tools if is_list(tools := body.get("tools")) else [tools] if tools else None,
+            tools=_tools(body),
             response_format=_at(body, place.form),
         )
 
@@ -266,6 +285,11 @@ def _address(name: str, url: str) -> str:
         remedy = "Pass one such as https://api.anthropic.com."
         raise ConfigurationError(f"{url!r} is no address of a provider.", remedy=remedy)
     return re.sub(r"/(v1(beta)?/?)?$", "", url)
+
+
+def _tools(body: Mapping[str, Json]) -> list[Json]:
+    tools = body.get("tools")
+    return [*as_list(tools)] if not is_object(tools) else [tools]
 
 
 def _at(value: Json, place: str) -> Any:

@@ -266,7 +266,7 @@ class SessionSteps:
         maker = _Remaker(
             past,
             bootstrap=facade.loader,
-            tools=sent.offered if sent is not None else (),
+            tools=facade.given_tools if sent is None else sent.offered,
             config=facade.config,
             registry=facade.registry,
             now=facade.now if moment is None else lambda: moment,

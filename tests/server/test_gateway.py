@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import re
 import socket
 import threading
 import time
@@ -241,6 +242,33 @@ def test_prompt_caches_are_marked_unless_the_agent_does_it() -> None:
             messages.append({"role": "user", "content": "And now?"})
         keys = {request.body["prompt_cache_key"] for request in provider.requests[-2:]}
         assert len(keys) == 1
+
+
+@pytest.mark.parametrize("shape", PLAYS)
+def test_a_conversation_can_be_looked_at_like_a_session(shape: str) -> None:
+    play, _ = PLAYS[shape]
+    script = [ScriptedReply(tool_calls=[_call(page)]) for page in range(4)]
+    with (
+        serve_providers(script) as provider,
+        gateway_to(provider.url, max_context_tokens=4_000) as (base, _),
+    ):
+        assert len([*play(base, 4)]) == 4
+        page = httpx.get(f"{base}/")
+        [(name, count)] = re.findall(
+            r'/session\?id=(gateway%2F\w+)".*?"num">(\d+)<', page.text, re.DOTALL
+        )
+        assert "Find " in page.text
+        assert int(count) >= 7
+        whole = httpx.get(f"{base}/session?id={name}")
+        assert whole.status_code == 200
+        assert "4,000" in whole.text
+        assert "read" in whole.text
+        for text in (page.text, whole.text):
+            assert KEY not in text
+        for other in PLAYS:
+            payload = httpx.get(f"{base}/session/payload?id={name}&provider={other}").json()
+            assert "12:00:00" in json.dumps(payload), payload
+        assert httpx.get(f"{base}/session?id=gateway%2F0").status_code == 404
 
 
 class Provider:
