@@ -45,6 +45,13 @@ def said_last(stored: Iterable[SessionEvent]) -> set[str]:
     return names_in(" ".join([*(event.text for event in replies), *said]))
 
 
+def shown_as(said: SessionEvent | str) -> str:
+    """Return the beginning of what was said, or a payload, as both have it."""
+    if isinstance(said, str):
+        return " ".join(said.split())
+    return json.dumps(" ".join(said.text.split())[:60], ensure_ascii=False)[1:-1]
+
+
 async def compacted(path: Path, *, keep: int = 2) -> Counter[str] | None:
     """Compact one recording, and return what is counted; `None` if it is too short for that."""
     assembler = ContextAssembler()
@@ -72,7 +79,8 @@ async def compacted(path: Path, *, keep: int = 2) -> Counter[str] | None:
             "valid": not any(context.check(name).refused for name in PROVIDERS),
             # A very large one is summarised: it is the goal.
             "task": task.id in kept or one_line(task.text)[:80] in done.event.text,
-            "pins": stored[pinned].id in kept,
+            # One that is joined to its neighbour has the neighbour's id.
+            "pins": stored[pinned].id in kept or shown_as(stored[pinned]) in shown_as(payload),
             "readable": read[: len(stored)] == stored,
             "named": len(said),
             "kept": sum(name in payload for name in said),

@@ -20,8 +20,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from benchmarks.soak import options_of, read, reply_to, some_text, store_at
-from context_assembler import ContextAssembler, SessionEvent, user_event
+from benchmarks.soak import TURN, options_of, read, reply_to, some_text, store_at
+from context_assembler import ContextAssembler, SessionEvent, assistant_event, user_event
 from context_assembler.compaction import SummaryRequest, extract_summary
 from context_assembler.errors import CompactionError, UnknownSessionError
 
@@ -148,9 +148,9 @@ def _compact_one(url: str, session: str, both: Any, answers: Any) -> None:
 async def _fill(url: str, session: str) -> int:
     async with ContextAssembler(url) as assembler:
         draw = Random(session)
-        await assembler.sessions.append(
-            session, [user_event(some_text(draw, 90)) for _ in range(12)]
-        )
+        kinds = (user_event, assistant_event) * 6
+        said = [make(some_text(draw, 90)) for make in kinds]
+        await assembler.sessions.append(session, said)
     return await _compactions(url, session)
 
 
@@ -160,7 +160,9 @@ async def _warm_up(url: str) -> None:
         await _fill(url, "warm-up")
         async with ContextAssembler(url, tools=[read]) as assembler:
             context = await assembler.assemble("warm-up", **options_of(1, step))
-            await assembler.record("warm-up", reply_to(context, "warm", step, Random(1)), context)
+            await assembler.record(
+                "warm-up", reply_to(context, f"warm-{step}", TURN - 1, Random(1)), context
+            )
             await assembler.compact("warm-up", keep=1, **options_of(1, step))
 
 
