@@ -44,7 +44,7 @@ WINDOWS: Final = (6_000, 16_000, 60_000)  # tokens
 AT_ONCE: Final = 24  # sessions of one process
 TURN: Final = 8  # steps from one message of the user to the next
 KEPT: Final[dict[str, Any]] = {"cache": {"max_sessions": 32, "max_entries": 32}}
-_WIRES: Final = {wire.provider: wire for wire in reversed(WIRES.values())}  # the first of each
+_WIRES: Final = {wire.provider: wire for wire in reversed([*WIRES.values()])}  # the first of each
 _WORDS: Final = [a + b + c for a in ("ba", "ko", "mi", "tu") for b in "lnrs" for c in ("de", "fo")]
 
 
