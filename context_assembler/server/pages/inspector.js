@@ -28,7 +28,7 @@ async function ask(path, asked) {
   return text;
 }
 
-/** Run what may fail; say why, and let only the last of several answers count. */
+/** Run what a form asks for; say below it why that failed. Only the last of its answers counts. */
 const turns = {};
 async function attempt(name, work) {
   const turn = (turns[name] = (turns[name] || 0) + 1);
@@ -39,6 +39,7 @@ async function attempt(name, work) {
     return turn === turns[name] ? done : undefined;
   } catch (error) {
     if (turn === turns[name]) {
+      find(name).after(find("problem"));
       find("problem").textContent = error.message;
       find("problem").hidden = false;
     }
@@ -69,7 +70,7 @@ function session() {
   }
 
   async function go(at) {
-    const next = await attempt("step", () => load(at));
+    const next = await attempt("steps", () => load(at));
     if (!next) return;
     step = next;
     find("step").innerHTML = step.html; // made by the server, which escapes what it is given
