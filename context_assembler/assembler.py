@@ -899,6 +899,8 @@ class ContextAssembler:
         if options.memory_tool:
             given = {"form": options.memory_tool, "provider": draft.provider}
             own = [self._memory_tool(options.recall_namespaces, **given)]
+        if options.history_tool:
+            own.append(self._history_tool(draft.known.session.id))
         if listed is None:
             return own
         from context_assembler import prompt
@@ -936,6 +938,14 @@ class ContextAssembler:
             context_types=settings.context_types or None,
             **given,
         )
+
+    def _history_tool(self, session_id: str) -> Any:
+        """Return the tool `history` of a session."""
+        from context_assembler.tools.history import HistoryTool
+
+        masks = self.config.safety.masks_secrets_in
+        truncation = self.config.truncation
+        return HistoryTool(self.store, session_id, truncation=truncation, masks=masks)
 
     async def _recall_note(self, draft: _Draft) -> RecalledNote:
         options, settings = draft.options, self.config.memory
@@ -1116,6 +1126,7 @@ class ContextAssembler:
                 own = self._memory_tool(namespaces)
                 offered = [replace(t, source=own.name) if own.answers(t) else t for t in offered]
                 sources.append(own)
+            sources.append(self._history_tool(session_id))
             planned, left = plan_calls(
                 replies,
                 later=events.active_events(self.store.events(session_id, after_seq=first.seq)),

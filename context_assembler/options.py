@@ -324,6 +324,8 @@ class GivenOptions(TypedDict, total=False):
             the tool `memory`.
         memory_tool: Offer the tool `memory`: `search`, to search and read memories; `files`,
             to keep the files of a folder of notes, for Claude as `memory_20250818`.
+        history_tool: Offer the tool `history`, which searches and reads all that the session
+            holds, also what caps, cuts and compactions left out.
         provider_compaction: Tokens of input above which Anthropic or OpenAI compacts the history
             in its reply; `now` asks for a compaction instead of a reply.
         context_edits: What Anthropic clears of the history before the model reads it:
@@ -367,6 +369,7 @@ class GivenOptions(TypedDict, total=False):
     recall_tokens: Annotated[int | None, _AtLeastOne]
     recall_namespaces: Sequence[str] | None
     memory_tool: Literal["search", "files"] | None
+    history_tool: bool | None
     provider_compaction: Annotated[str | int | None, _read_compaction]
     context_edits: Annotated[Sequence[str | JsonObject] | None, _read_edits]
     cache: CachePolicy | None
