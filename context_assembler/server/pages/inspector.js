@@ -77,7 +77,6 @@ function session() {
     find("at").value = step.number;
     find("which").textContent = number(step.number);
     find("wire").hidden = find("copy").disabled = true;
-    find("wire").hidden = true;
     if (!known) {
       const url = new URL(location);
       url.searchParams.set("at", step.number);
@@ -143,8 +142,8 @@ function session() {
       && (!text || [...title(row), ...step.whys[row[5]]].join(" ").toLowerCase().includes(text)));
     const messages = rows.filter((row) => row[0] === "message");
     const sum = (at) => number(messages.reduce((all, row) => all + row[at], 0));
-    find("found").textContent = `${number(rows.length)} of ${number(step.rows.length)} pieces; of the `
-      + `${sum(3)} tokens of messages among them ${sum(4)} are sent.`;
+    find("found").textContent = `${number(rows.length)} of ${number(step.rows.length)} pieces; `
+      + `of the ${sum(3)} tokens of messages among them ${sum(4)} are sent.`;
     find("report").tBodies[0].replaceChildren(...rows.slice(0, shown).map(line));
     find("more").hidden = rows.length <= shown;
   }
@@ -207,12 +206,12 @@ function session() {
         make("span", "", title(row).join(": ")), make("b", "num", tokens(row))))),
       rows.length > 12 ? make("p", "quiet", `and ${number(rows.length - 12)} more`) : "");
     const change = (row) => row[4] - before.get(nameOf(row))[4];
-    const money = (one) => one.usd === null ? "an unknown price" : `$${one.usd.toFixed(4)}`;
+    const spent = (one) => `sends ${number(one.used)} of ${number(one.budget)} tokens for `
+      + (one.usd === null ? "an unknown price" : `$${one.usd.toFixed(4)}`);
     return [
       make("p", "", make("b", "", cacheOf(earlier, later, names))),
-      make("p", "", `${names[0][0].toUpperCase()}${names[0].slice(1)} sends ${number(earlier.used)} of ${number(earlier.budget)} tokens `
-        + `for ${money(earlier)}; ${names[1]} sends ${number(later.used)} of `
-        + `${number(later.budget)} for ${money(later)}.`),
+      make("p", "", `${names[0][0].toUpperCase()}${names[0].slice(1)} ${spent(earlier)}; `
+        + `${names[1]} ${spent(later)}.`),
       make("div", "compared", list("Added", added, (row) => row[4]),
         list("Cut", cut, (row) => row[4]), list("Changed", changed, change)),
     ];
