@@ -11,7 +11,7 @@ import os
 import struct
 from array import array
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -394,8 +394,9 @@ class SqlStore:
         # Without the lock. What others count by is counted when they need it.
         known = {key: family_by_key(key) for key in DEFAULT_FAMILIES} | self._families
         counted = {key: _counts(family, pairs) for key, family in known.items() if family}
-        with self.writing() as db:
-            listed = db.execute(_FAMILIES)  # on its way to a server with what is asked next
+        # Asked first, it is on its way to a server with what is asked next. Left open, it would hold
+        # the connection at what it reads now: an error keeps its frame.
+        with self.writing() as db, closing(db.execute(_FAMILIES)) as listed:
             found = self._look_up(db, session_id)
             if found is None and rows:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)

@@ -123,6 +123,21 @@ async def test_append_compares_the_expected_number_before_it_swaps(store: SqlSto
     assert (await store.head("trip")).last_seq == 1
 
 
+async def test_a_refused_append_that_somebody_keeps_holds_nothing_open(location: str) -> None:
+    first = open_store(location)
+    second = first if location == "memory:" else open_store(location)
+    await first.append("trip", [user_event("hi")])
+    with pytest.raises(ConcurrentAppendError) as kept:
+        await first.append("trip", [user_event("lost")], expected_seq=0)
+
+    for number, store in enumerate((second, first, second, first), 2):
+        [stored] = await store.append("trip", [user_event(str(number))], expected_seq=number - 1)
+        assert stored.seq == number
+    assert kept.value.__traceback__ is not None
+    await first.close()
+    await second.close()
+
+
 async def test_of_many_appends_with_one_expectation_one_wins(store: SqlStore) -> None:
     tries = [store.append("trip", [user_event(str(i))], expected_seq=0) for i in range(20)]
 
