@@ -48,8 +48,8 @@ def open_store(store: str | Path | EventSource, *, encryption: Encryption | None
     SQLAlchemy's users write them, are as good as three.
 
     Args:
-        encryption: Of what is kept besides columns; by default with the key in base64 that
-            `CONTEXT_ASSEMBLER_SESSIONS_KEY` holds, without one there is none.
+        encryption: Of what is kept besides columns; by default with the keys in base64 that
+            `CONTEXT_ASSEMBLER_SESSIONS_KEY` holds (`ID:KEY,ID:KEY`), without one there is none.
 
     Raises:
         UnknownStoreSchemeError: No bundled store has that scheme.

@@ -15,7 +15,7 @@ _MARK: Final = b"\xff\xc0ca"  # no text and no JSON begins like this
 _NONCE_BYTES: Final = 12
 _OPEN_IT: Final = (
     "Open it with open_store(url, encryption=Encryption(key_of)), or set the key in base64 as "
-    f"{KEY_VARIABLE}."
+    f"{KEY_VARIABLE} (ID:KEY if its id is not '1')."
 )
 
 
@@ -82,16 +82,20 @@ class Encryption(Plain):
             try:
                 self._ciphers[key_id] = AESGCM(self._key_of(key_id))
             except (LookupError, TypeError, ValueError) as error:
-                remedy = "Have key_of return 16, 24 or 32 bytes for that id."
+                remedy = "Have key_of return 16, 24 or 32 bytes for that id, or write them as "
+                remedy += f"{KEY_VARIABLE}={key_id}:KEY, in base64."
                 reason = f"and key_of returned no such key: {error}"
                 raise StoreLockedError(key_id, reason, remedy=remedy) from error
         return self._ciphers[key_id]
 
 
 def encryption_from_environment() -> Plain:
-    """Return the encryption with the key of the environment; without one, none."""
-    given = os.environ.get(KEY_VARIABLE)
-    return Encryption(lambda _: b64decode(given, validate=True)) if given else Plain()
+    """Return the encryption with the keys of the environment, the first for what is new, or none."""
+    if not (given := os.environ.get(KEY_VARIABLE)):
+        return Plain()
+    pairs = (one.strip().rpartition(":") for one in given.split(","))
+    keys = {key_id or "1": key for key_id, _, key in pairs}
+    return Encryption(lambda name: b64decode(keys[name], validate=True), key_id=next(iter(keys)))
 
 
 def _key_id(stored: bytes) -> str:

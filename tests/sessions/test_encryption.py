@@ -208,13 +208,23 @@ async def test_the_environment_may_have_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:{tmp_path / 'agent.db'}"
-    monkeypatch.setenv("CONTEXT_ASSEMBLER_SESSIONS_KEY", b64encode(KEYS["1"]).decode())
+    one, two = (b64encode(key).decode() for key in KEYS.values())
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_SESSIONS_KEY", one)
     async with ContextAssembler(url) as assembler:
         await assembler.add_user("trip", "attack at dawn")
         context = await assembler.assemble("trip", model="claude-haiku-4-5")
         assert "attack at dawn" in str(context.to_request())
     async with opened(url) as store:
         assert store.bodies("trip", [(1, 1)])
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_SESSIONS_KEY", f"2:{two}, 1:{one}")
+    async with open_store(url) as store:
+        await store.append("trip", [user_event("retreat")])
+    async with opened(url) as store:  # the program reads on what another one wrote
+        assert [event.text async for event in store.load("trip")] == ["attack at dawn", "retreat"]
+    monkeypatch.setenv("CONTEXT_ASSEMBLER_SESSIONS_KEY", f"2:{two}")
+    async with open_store(url) as store:
+        with pytest.raises(StoreLockedError, match="as CONTEXT_ASSEMBLER_SESSIONS_KEY=1:KEY"):
+            await store.append("trip", [user_event("lost")])
     monkeypatch.setenv("CONTEXT_ASSEMBLER_SESSIONS_KEY", "no base64!")
     async with open_store(url) as store:
         with pytest.raises(StoreLockedError, match="16, 24 or 32 bytes"):
