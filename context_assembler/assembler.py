@@ -1048,15 +1048,20 @@ class ContextAssembler:
             ContentError: JSON cannot express the value.
             UnknownSessionError: There is no such session.
         """
+        event = self._result(call_id, content, is_error=is_error, tool_name=tool_name)
+        await self._head(session_id)
+        [stored] = await self._append(session_id, [event])
+        return stored
+
+    def _result(
+        self, call_id: str, content: Json, *, is_error: bool, tool_name: str | None = None
+    ) -> SessionEvent:
         from context_assembler.record import read_given, with_warning
 
         given = read_given(content, is_error=is_error, by_tool=True)
         made = partial(events.tool_result_event, call_id, given.content, is_error=given.is_error)
         event = made(tool_name=tool_name, created_at=self.now())
-        event = with_warning(replace(event, metadata=given.metadata))
-        await self._head(session_id)
-        [stored] = await self._append(session_id, [event])
-        return stored
+        return with_warning(replace(event, metadata=given.metadata))
 
     async def run_tools(
         self,
@@ -1097,19 +1102,23 @@ class ContextAssembler:
         from context_assembler.tools.run import plan_calls, run_planned
         from context_assembler.tools.sources import open_tool_sources
 
-        first = min(replies, key=lambda event: event.seq)
+        first, keeping = min(replies, key=lambda event: event.seq), Lock()
         rule = f"must be a reply that session {session_id!r} holds, and that no rewind left behind"
         remedy = "Record it there first, and pass what record returned."
         gone = errors.InvalidParameterError("answer", first.id, rule=rule, remedy=remedy)
 
         async def keep(call: ToolCall, outcome: tuple[Any, bool]) -> None:
-            if (await self._head(session_id)).incarnation != head.incarnation:
-                raise gone
             content, is_error = outcome
             try:
-                await self.add_tool_result(session_id, call.call_id, content, is_error=is_error)
+                event = self._result(call.call_id, content, is_error=is_error)
             except errors.ContentError as error:
-                await self.add_tool_result(session_id, call.call_id, str(error), is_error=True)
+                event = self._result(call.call_id, str(error), is_error=True)
+            async with keeping:
+                while (now := await self._head(session_id)).incarnation == head.incarnation:
+                    with suppress(errors.ConcurrentAppendError):  # somebody came first
+                        await self._append(session_id, [event], expected_seq=now.last_seq)
+                        return
+            raise gone
 
         if not timeout_seconds >= 0:
             about: Any = {"rule": "must be 0 or more", "remedy": "Pass seconds, such as 300."}

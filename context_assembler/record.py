@@ -439,7 +439,7 @@ def with_warning(event: SessionEvent) -> SessionEvent:
     """Return a result; with a warning if it holds a picture or a PDF as text."""
     if not _BYTES.search(event.text):
         return event
-    warnings.warn(_AS_TEXT, stacklevel=3)
+    warnings.warn(_AS_TEXT, stacklevel=4)
     return replace(event, metadata={**event.metadata, "warnings": _AS_TEXT})
 
 

@@ -44,7 +44,8 @@ class Mirror:
         if copy is None or copy.session != head.session:
             session, began = head.session, (head.incarnation, head.session.created_at)
             nonce = session.nonce or nonce_of(session.id, *began)  # the same in every process
-            self.memory.create_now(replace(session, nonce=nonce))
+            name = nonce_of(*began, size=8) if head.incarnation else ""  # and if it is read again
+            self.memory.create_now(replace(session, nonce=nonce), incarnation=name)
         last_seq = copy.last_seq if copy else 0
         if last_seq < head.last_seq:
             await self._read(session_id, last_seq, head.last_seq, texts)

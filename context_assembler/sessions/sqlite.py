@@ -220,7 +220,7 @@ class SqlStore:
         with _decoding(f"The record of session {session_id!r}"):
             if known is not None and row[2] < known[0][2]:  # an older file took its place
                 self._recent = {}
-            _, incarnation, version, last_seq, created, record, _ = row
+            key, incarnation, version, last_seq, created, record, _ = row
             if known is not None and known[0][:2] == row[:2] and known[0][4:] == row[4:]:
                 session = known[1].session
             else:
@@ -232,7 +232,7 @@ class SqlStore:
             head = SessionHead(
                 session=session,
                 last_seq=index(last_seq),
-                version=f"{incarnation}-{version}",
+                version=f"{incarnation}-{key}-{version}",
                 incarnation=incarnation,
             )
             if len(self._heads) > _MOST_HEADS:
@@ -353,8 +353,11 @@ class SqlStore:
             kept = "INSERT INTO derived VALUES (?, ?, ?, ?) ON CONFLICT (session, purpose, seq) "
             db.executemany(f"{kept} DO UPDATE SET value = excluded.value", rows)
 
-    def create_now(self, session: Session, *, replaces: bool = True) -> None:
+    def create_now(self, session: Session, *, replaces: bool = True, incarnation: str = "") -> None:
         """Keep a new session; if it exists, replace its record, unless `replaces` is false.
+
+        Args:
+            incarnation: Of a new session, 16 characters; by default random.
 
         Raises:
             InvalidParameterError: Not every store can keep the session's id.
@@ -362,7 +365,7 @@ class SqlStore:
         """
         _check_id("session_id", session.id)
         with self.writing() as db:
-            self._put(db, session, replaces=replaces)
+            self._put(db, session, replaces=replaces, incarnation=incarnation)
 
     def append_now(
         self,
@@ -433,8 +436,8 @@ class SqlStore:
             db.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", sorted(said))
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), key))
-            if any(row.event.type == "rewind" for row in rows):
-                db.execute(_REWOUND, (f"+{stored[-1].seq}", key))
+            if rewinds := [event.seq for event in stored if event.type == "rewind"]:
+                db.execute(_REWOUND, (f"+{rewinds[-1]}", key))
         self._family_numbers = numbers
         if sum(len(row.raw) for row in rows) <= _MOST_RECENT_BYTES:
             self._recent = added if len(self._recent) > _MOST_RECENT else self._recent | added
@@ -591,14 +594,15 @@ class SqlStore:
     def _read_json(self, stored: bytes) -> Json:
         return load_json(self.encryption.open(stored))
 
-    def _put(self, db: Any, session: Session, *, replaces: bool) -> None:
+    def _put(self, db: Any, session: Session, *, replaces: bool, incarnation: str = "") -> None:
         """Insert the session, or replace the record of one that exists."""
         record = {"agent_id": session.agent_id, "defaults": session.defaults}
         record["metadata"] = session.metadata
         record |= {"nonce": session.nonce} if session.nonce else {}
         raw = dump_json(record, where=f"The record of session {session.id!r}")
         sealed, created = self.encryption.seal(raw), _time_of(session.created_at)
-        db.execute(_PUT, (session.id, os.urandom(8).hex(), sealed, created, replaces))
+        incarnation = incarnation or os.urandom(8).hex()
+        db.execute(_PUT, (session.id, incarnation, sealed, created, replaces))
 
     def _load_all(self, rows: Sequence[tuple[int, bytes]], session_id: str) -> list[Body]:
         """Return the bodies of (seq, body as stored)."""
@@ -719,9 +723,9 @@ def taken(session_id: str) -> InvalidParameterError:
     return InvalidParameterError("session_id", session_id, rule=rule, remedy=remedy)
 
 
-def nonce_of(*secret: object) -> str:
+def nonce_of(*secret: object, size: int = 3) -> str:
     """Return what the tags of a session's notes carry, made of what its texts cannot know."""
-    return blake2b(repr(secret).encode("utf-8", "surrogatepass"), digest_size=3).hexdigest()
+    return blake2b(repr(secret).encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
 
 
 def find_session(db: Connection, session_id: str) -> tuple[int, int]:
@@ -925,6 +929,12 @@ def _in_blocks(db: Connection, key: int, number: int, after_seq: int) -> _Column
             column.frombytes(data[at:end])
             at = end
     return [column[skipped:] for column in columns] if skipped else columns
+
+
+def last_in_block(place: int, data: bytes) -> int:
+    """Return the last sequence number in a block; `place` is its key without the session."""
+    size = sum(column.itemsize for column in _no_columns(place >> 24))
+    return (place & 0xFFFFFF) * BLOCK + len(data) // size
 
 
 def _keep_blocks(db: Connection, key: int, number: int, after_seq: int, columns: _Columns) -> None:

@@ -16,6 +16,7 @@ from context_assembler import (
     ContextAssembler,
     Session,
     SqliteStore,
+    user_event,
 )
 from context_assembler.errors import CompactionError, InvalidParameterError, UnknownSessionError
 from context_assembler.events import SessionEvent, active_events
@@ -358,6 +359,39 @@ async def test_results_of_tools_that_run_meanwhile_are_not_stored(talk: Talk) ->
         await talk.assembler.run_tools("trip", answers, tools=[see])
 
     assert (await stored(talk))[-1].type == "rewind"
+
+
+async def test_nor_are_they_if_another_process_rewinds_just_then(tmp_path: Path) -> None:
+    talk, other = await Talk(tmp_path / "agent.db").begin(), Talk(tmp_path / "agent.db")
+    store = talk.assembler.sessions
+    append = store.append_now
+
+    async def see() -> str:
+        store.append_now = after_a_rewind
+        return "Too late."
+
+    def after_a_rewind(*given: Any, **named: Any) -> Any:
+        store.append_now = append
+        other.assembler.sessions.append_now("trip", [rewind])
+        return append(*given, **named)
+
+    answers = await asked(talk, see, "x")
+    rewind = SessionEvent(type="rewind", answers_seq=answers[-1].seq)
+
+    with pytest.raises(InvalidParameterError, match="that no rewind left behind"):
+        await talk.assembler.run_tools("trip", answers, tools=[see])
+
+    assert active_events(await stored(talk))[-1] == answers[-1]
+
+
+async def test_replies_are_kept_however_many_sessions_are_open(talk: Talk) -> None:
+    await talk.assembler.rewind("trip", to=4)
+    context = await talk.context(NOTHING)
+    for number in range(300):
+        await talk.assembler.sessions.append(f"{number}", [user_event("Hi.")])
+        await talk.assembler.assemble(f"{number}", model=OPUS)
+
+    assert (await talk.assembler.record("trip", says(9), context))[-1].text.startswith("Reply 9")
 
 
 async def test_other_processes_learn_of_a_rewind(tmp_path: Path) -> None:
