@@ -10,6 +10,7 @@ from context_assembler.sessions.sqlite import (
     damaged,
     family_numbers,
     find_session,
+    last_in_block,
     renumbered,
 )
 
@@ -57,8 +58,10 @@ def copy_sessions(
         is_dry: Only look: a session counts as equal if its record and number of events are.
     """
     same: list[str] = []
-    for head in heads:
-        found = target.look(head.session.id)
+    for listed in heads:
+        head, found = source.look(listed.session.id), target.look(listed.session.id)
+        if head is None:  # it was deleted meanwhile
+            continue
         outcome, events = _compared(head, found)
         if not is_dry and outcome != "differs":
             if found is None:
@@ -115,10 +118,12 @@ def _copy_events(source: SqlStore, target: SqlStore, head: SessionHead) -> bool:
             blocks = [
                 (own << 32 | family_of[place >> 24] << 24 | place & 0xFFFFFF, data)
                 for place, data in theirs.execute(_BLOCKS, (key,)).fetchall()
+                if last_in_block(place, data) <= seq  # others appended meanwhile
             ]
             kept = "INSERT INTO blocks VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET "
             ours.executemany(f"{kept} data = excluded.data", blocks)
-            forms = [(own, *row) for row in _moved(source, target, _page(theirs, _DERIVED, key))]
+            derived = [row for row in _page(theirs, _DERIVED, key) if row[1] <= seq]
+            forms = [(own, *row) for row in _moved(source, target, derived)]
             kept = "INSERT INTO derived VALUES (?, ?, ?, ?) ON CONFLICT (session, purpose, seq) "
             ours.executemany(f"{kept} DO UPDATE SET value = excluded.value", forms)
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"

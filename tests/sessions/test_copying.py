@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from context_assembler import ContextAssembler, Session, SessionEvent, user_event
-from context_assembler.events import CallRow
+from context_assembler.events import CallRow, SessionHead
 from context_assembler.sessions import SqliteStore, SqlStore, open_store
 from context_assembler.sessions.copying import Copied, copy_sessions
 from context_assembler.testing import event_log
@@ -193,6 +193,31 @@ async def test_a_session_that_went_on_is_continued_and_one_that_differs_left_alo
         }
         assert await loaded(target, "goes on") == await loaded(source, "goes on")
         assert [await loaded(target, name) for name in ("other text", "longer there")] == before
+
+
+class WrittenTo(SqliteStore):
+    """A store in which a block gets full, and a session is deleted, while it is copied."""
+
+    def look(self, session_id: str) -> SessionHead | None:
+        head = super().look(session_id)
+        if session_id == "goes on":
+            self.append_now(session_id, event_log(*["U go", "A[c] I look", "T[c] found"] * 40))
+            self.delete_now("deleted")
+        return head
+
+
+async def test_a_source_may_be_written_to_while_it_is_copied(tmp_path: Path) -> None:
+    source, target = WrittenTo(tmp_path / "source.db"), SqliteStore(tmp_path / "target.db")
+    async with source, target:
+        await source.append("goes on", [user_event("hi")] * 200)
+        await source.append("deleted", [user_event("hi")])
+
+        assert await copied(source, target) == [("goes on", "copied", 200)]
+
+        assert [head.last_seq for head in await target.list_sessions()] == [200]
+        assert len(target.columns("goes on", CountsParts()).kinds) == 200
+        context = await ContextAssembler(target).assemble("goes on", model=MODELS[0])
+        assert context.to_request()["messages"]
 
 
 async def loaded(store: SqlStore, session_id: str) -> list[SessionEvent]:
