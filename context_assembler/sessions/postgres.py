@@ -57,7 +57,11 @@ _REMEDIES: Final = {  # by a word of what the server or its library says
     "percent-encoded": "Write %25 for % in the URL, %40 for @ and %2F for / in user and password."
 }
 _BUSY: Final = "Another process holds the session: try again."
-_SESSION_REMEDIES: Final = {"lock timeout": _BUSY, "deadlock": _BUSY}
+_GRANT: Final = (
+    "Have an owner create the schema and write once, and grant USAGE on it, and SELECT, INSERT, "
+    "UPDATE and DELETE on its tables."
+)
+_SESSION_REMEDIES: Final = {"lock timeout": _BUSY, "deadlock": _BUSY, "denied": _GRANT}
 _SET: Final = "SELECT set_config(?, ?, false)"
 _HASTY: Final = "SELECT set_config('lock_timeout', '20ms', true)"
 _NOT_DURABLE: Final = "SELECT set_config('synchronous_commit', 'off', true)"
@@ -261,8 +265,10 @@ class PostgresTables:
                 [lacks] = link.execute("SELECT to_regnamespace(?) IS NULL", (PLACE,)).fetchone()
                 if lacks and not self._has_place:
                     link.execute(f"CREATE SCHEMA {PLACE}")
+            # With the schema's name: what a user has no right to is not taken for nothing.
+            place = "" if self._has_place else f"{PLACE}."
             names = ("context_assembler_versions", table)
-            (has_versions,), (has_table,) = link.each(_HAS_TABLE, [(one,) for one in names])
+            (has_versions,), (has_table,) = link.each(_HAS_TABLE, [(place + n,) for n in names])
             found = link.execute(_VERSION, (store,)).fetchone() if has_versions else None
             version, known = found[0] if found else 0, len(migrations)
             if not version and has_table:

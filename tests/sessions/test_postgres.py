@@ -194,6 +194,17 @@ async def test_a_damaged_row_is_named(location: str) -> None:
             await events_of(store)
 
 
+async def test_a_user_without_rights_is_refused_and_sees_no_empty_store(location: str) -> None:
+    async with open_store(location) as store:
+        await store.append("trip", [user_event("hi")])
+    run(location, "CREATE ROLE guest LOGIN")
+    async with open_store(location.replace("postgres:", "guest:", 1)) as store:
+        for act in (store.list_sessions(), store.append("trip", [user_event("hi")])):
+            with pytest.raises(StoreUnavailableError, match=r"permission denied .* grant USAGE"):
+                await act
+    run(location, "DROP ROLE guest")
+
+
 BAD_URLS = {
     "nobody listens": ("postgresql://me:secret@127.0.0.1:1/trips", "Check that the server runs"),
     "a password with %": ("postgresql://me:sec%ret@127.0.0.1:1/trips", "Write %25 for %"),
