@@ -56,9 +56,7 @@ async def compacted(path: Path, *, keep: int = 2) -> Counter[str] | None:
     """Compact one recording, and return what is counted; `None` if it is too short for that."""
     assembler = ContextAssembler()
     events = [*read_transcript(path).events]
-    # What the recording's own compaction covers is not sent before ours either.
-    covered = max((at for at, one in enumerate(events) if one.type == "compaction"), default=-1)
-    asked = [at for at, one in enumerate(events) if one.type == "user" and at > covered]
+    asked = [at for at, event in enumerate(events) if event.type == "user"]
     if not asked:
         return None
     pinned = asked[len(asked) // 2]

@@ -213,7 +213,8 @@ def _later(
             f"Session {session_id!r} has some of these events, and others between or after them.",
             remedy="Import the transcript as a session of its own, with --session.",
         )
-    return [_shifted(event, last_seq + len(new) - len(read.events)) for event in new]
+    seqs = [*(event.seq for event in stored), *range(last_seq + 1, last_seq + len(new) + 1)]
+    return [_covering(event, seqs, len(read.events)) for event in new]
 
 
 def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequence[SessionEvent]]:
@@ -260,11 +261,11 @@ def _key(result: ToolResult) -> str:
     return NO_RESULT if result.text.endswith(NO_RESULT) else str(to_json(result))
 
 
-def _shifted(event: SessionEvent, by: int) -> SessionEvent:
-    """Return the event with what it covers counted from its place in the session."""
+def _covering(event: SessionEvent, seqs: Sequence[int], count: int) -> SessionEvent:
+    """Return the event with what it covers by the numbers that `count` events have here: the last."""
     if (covers := event.covers) is None:
         return event
-    first, last = max(1, covers.first_seq + by), covers.last_seq + by
+    first, last = (seqs[max(seq - 1 - count, -len(seqs))] for seq in covers[:2])
     return replace(event, covers=covers._replace(first_seq=first, last_seq=last))
 
 

@@ -134,6 +134,23 @@ def test_an_export_of_a_compacted_session_is_known(run: Run) -> None:
         assert added.json[0]["new_events"] == 0
 
 
+def test_a_compaction_covers_the_same_in_a_rewound_session(run: Run) -> None:
+    done = replace(LOG[-1], type="compaction", covers=Covers(first_seq=1, last_seq=13))
+    before = write_transcript(LOG[:7], format="claude_code")
+    after = write_transcript([*LOG[:4], *LOG[7:], done], format="claude_code")
+    for row in before.splitlines()[4:]:  # these three are others now
+        after = after.replace(name := json.loads(row)["uuid"], f"0{name[1:]}")
+    Path("before").write_text(before, "utf-8")
+    Path("after").write_text(after, "utf-8")
+    run("import", "before", *STORE, "--session", "log")
+    run("sessions", "rewind", "log", "4", *STORE)
+
+    run("import", "after", *STORE, "--session", "log", "--append")
+
+    [*_, newest] = run("sessions", "show", "log", *STORE, "--json").json["newest"]
+    assert (newest["seq"], newest["covers"]) == (18, {"first_seq": 1, "last_seq": 17})
+
+
 def test_rows_are_counted_and_a_broken_file_is_refused(run: Run) -> None:
     lines = "\n".join(map(json.dumps, [*CHAT, {"role": "moon"}]))
     Path("chat.jsonl").write_text(lines, "utf-8")
