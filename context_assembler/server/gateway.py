@@ -30,6 +30,7 @@ from context_assembler.transcripts import read_transcript
 # A request of Gemini may have 100 MB of inline data, more than one of the others.
 # https://ai.google.dev/gemini-api/docs/files (read 2026-11-30)
 _MOST_BODY_BYTES: Final = 100_000_000
+_SHORT_BYTES: Final = 100_000
 _CONNECT_SECONDS: Final = 10.0
 _MOST_KEPT_BYTES: Final = 200_000_000  # of conversations, for whoever looks at them
 _OWN: Final = {
@@ -184,7 +185,11 @@ class Gateway:
         if shape and scope["method"] == "POST":
             try:
                 model = gemini[1] if gemini else ""
-                body, told, passed = await asyncio.to_thread(self._fit, shape, model, body)
+                given = shape, model, body
+                is_short = len(body) < _SHORT_BYTES  # a thread takes longer to hand it to
+                body, told, passed = (
+                    self._fit(*given) if is_short else await asyncio.to_thread(self._fit, *given)
+                )
             except ContextOverflowError as error:
                 await _refuse(send, 400, f"prompt is too long: {error}", "context_length_exceeded")
                 return

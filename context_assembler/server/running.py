@@ -104,7 +104,10 @@ def is_loopback(host: str) -> bool:
 def _bind(host: str, port: int, path: str | Path | None) -> sockets.socket:
     """Return the socket to listen on; one in the file system is for its owner alone."""
     family = sockets.AF_INET6 if ":" in host else sockets.AF_INET
-    bound = sockets.socket(family if path is None else sockets.AF_UNIX)
+    if path is None:  # asyncio sends small pieces at once where the protocol is named
+        bound = sockets.socket(family, sockets.SOCK_STREAM, sockets.IPPROTO_TCP)
+    else:
+        bound = sockets.socket(sockets.AF_UNIX)
     try:
         if path is None:
             bound.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
