@@ -603,7 +603,7 @@ class _Live:
         request, room = self.prepare(inputs)
         # 4. The lines of this call, and the cut.
         self._close(inputs.head)
-        if self.timeline.is_unanswered and inputs.parameters.provider_compaction == "now":
+        if inputs.parameters.provider_compaction == "now" and self.timeline.is_unanswered:
             rule, remedy = "must wait for the results of calls", "Record them, then compact."
             raise InvalidParameterError("provider_compaction", "now", rule=rule, remedy=remedy)
         if self.timeline.is_pending and inputs.notes:

@@ -759,6 +759,8 @@ class Wire(wire.GrownWire):
         """Return what the provider does with the history, and what that needs of betas."""
         given = request.parameters
         asked = given.provider_compaction
+        if not (asked or given.context_edits):
+            return {}, set()
         if request.limits.provider != NAME:
             self.leave_history(request, *wire.MANAGED)
             return {}, set()

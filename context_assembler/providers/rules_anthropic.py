@@ -106,7 +106,7 @@ class _Sent:
         self.betas = {as_text(name).strip() for name in asked} - {""}
         self.most = wire.as_number(self.body.get("max_tokens"))
         managed = as_object(self.body.get("context_management"))
-        self.edits = wire.objects_in(managed.get("edits"))
+        self.edits = wire.objects_in(managed.get("edits")) if managed else []
         compacts = (e for e in self.edits if as_text(e.get("type")).startswith("compact_"))
         self.threshold = next(compacts, dict[str, Json]())
         self.thinks = as_text(as_object(self.body.get("thinking")).get("type"))
@@ -424,7 +424,7 @@ def _contents(s: _Sent) -> Iterator[Row]:
             yield is_late, "A29", where, "a signed compaction stands before everything else"
             yield s.threshold, "A36", where, "no threshold next to a compaction that is signed"
             signed += 1
-        for beta in anthropic.betas_for(anthropic.features_of(body) if is_summary else ()):
+        for beta in anthropic.betas_for(anthropic.features_of(body)) if is_summary else ():
             yield beta not in s.betas, "A37", where, f"the beta {beta} is missing"
 
 
