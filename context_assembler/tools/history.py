@@ -112,11 +112,13 @@ class HistoryTool:
         return reversed(found)
 
     def _stored(self, first: int, last: int) -> Iterator[tuple[SessionEvent, str]]:
-        """Yield events, each with all that it holds as text, masked as it is sent."""
+        """Yield active events, each with all that it holds as text, masked as it is sent."""
         from context_assembler.history.secrets import masked_parts
 
-        limit = last - first + 1 if last >= 0 else -1
-        for event in self._store.events(self._session_id, after_seq=first - 1, limit=limit):
+        stored = self._store.events(self._session_id, after_seq=first - 1)
+        for event in events.active_events(stored):
+            if 0 <= last < event.seq:
+                return
             parts: Any = events.to_json(event.parts)
             kind = events.kind_of(event.type, {"parts": parts})
             yield event, "\n".join(map(_text_of, masked_parts(kind, parts, self._masks)[0]))

@@ -67,6 +67,15 @@ async def test_words_are_found_newest_first_and_never_in_what_the_tool_returned(
     assert re.findall(r"event (\d+)", first) == ["4", "2"]
 
 
+async def test_what_a_rewind_left_behind_is_out_of_reach() -> None:
+    assembler = await opened(user_event("To Genoa?"))
+    await assembler.rewind("s", to=1)
+
+    answers = [await asked(assembler, {"query": "genoa"}, 1), await asked(assembler, {"first": 2})]
+
+    assert answers == ["No event holds these words.", "Error: There is no such event."]
+
+
 async def test_secrets_are_masked_as_they_are_in_the_payload() -> None:
     call = ToolCall(call_id="c", name="env", arguments={})
     stored = assistant_event(call), tool_result_event("c", f"KEY={SECRET} on")
