@@ -680,6 +680,7 @@ def is_plain(text: str) -> bool:
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _BULK_BYTES: Final = 4_000_000  # from here on importing orjson pays
+_LONG_NUMBER, _ZEROS = b"0" * 19, bytes.maketrans(b"123456789", b"000000000")
 
 
 def dump_json(value: Json, *, where: str = "The value") -> bytes:
@@ -703,12 +704,14 @@ def dump_json(value: Json, *, where: str = "The value") -> bytes:
 
 def load_json(raw: bytes) -> Json:
     """Return the value that `dump_json` was given; a `ValueError` if the bytes are not JSON."""
-    if "orjson" in sys.modules or len(raw) > _BULK_BYTES:
+    # orjson reads integers over 64 bits as floats.
+    is_exact = _LONG_NUMBER not in raw.translate(_ZEROS)
+    if is_exact and ("orjson" in sys.modules or len(raw) > _BULK_BYTES):
         import orjson
 
         try:
             return orjson.loads(raw)
-        except ValueError:  # surrogates, integers over 64 bits, deep nesting
+        except ValueError:  # surrogates, deep nesting
             pass
     try:
         return json.loads(raw.decode("utf-8", "surrogatepass"))
