@@ -147,7 +147,20 @@ def fit_messages(
         fitted = _Fitting(key, specs).fit(given, key)
     assert fitted is not None, "a new list continues itself"
     sent = given if after is None else after.messages
-    return replace(fitted, keeps_prefix=fitted.messages[: len(sent)] == sent)
+    return replace(fitted, keeps_prefix=_alike(fitted.messages[: len(sent)], sent))
+
+
+def _alike(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether messages are the same but for the marks for Anthropic's cache, which move on."""
+    pairs = zip(some, others, strict=False)
+    same = (one == other or _unmarked(one) == _unmarked(other) for one, other in pairs)
+    return len(some) == len(others) and all(same)
+
+
+def _unmarked(value: Any) -> Any:
+    if is_object(value):
+        return {key: _unmarked(held) for key, held in value.items() if key != "cache_control"}
+    return [*map(_unmarked, value)] if is_list(value) else value
 
 
 def _nothing(*_: object) -> Any:
@@ -264,6 +277,18 @@ class _Fitting:
         if self.has_grown or 0 < self.seen == len(self.timeline.lead):
             self._restart()
 
+    def _goes_on(self, begin: list[Any]) -> bool:
+        """Whether these are the messages that were read; marks for the cache may have moved."""
+        if not _alike(begin, self.given):
+            return False
+        for at, message in enumerate(begin):
+            if message != self.given[at]:
+                self.plain[at] = plain = _plain(message, f"messages[{at}]")
+                self.given[at] = plain if plain == message else deepcopy(message)
+                self.sound = min(self.sound, at)
+                self._forget_output()
+        return True
+
     def _shapes_of(self, plain: Json) -> list[str]:
         """Return the shapes of a message: while all messages have one, of those that they share."""
         if isinstance(plain, str):  # the SDK of Gemini takes it for the user's
@@ -354,7 +379,7 @@ class _Fitting:
     def fit(self, messages: list[Any], key: tuple[Any, ...]) -> FittedMessages | None:
         """Return the messages that fit; `None`: these do not continue what was read."""
         with self.lock:
-            if key != self.key or messages[: len(self.given)] != self.given:
+            if key != self.key or not self._goes_on(messages[: len(self.given)]):
                 return None
             self._take(messages)
             self._extend()
@@ -407,6 +432,7 @@ class _Fitting:
         everything: list[tuple[int, Json]] = [(at, None) for at in range(len(self.given))]
         opener = self.events[len(self.timeline.lead) :][:1]
         is_odd = not self.is_openai and opener and opener[0][0] == "assistant"
+        is_odd = is_odd and self.timeline.kinds[0] & events.KIND_MASK == SYNTHETIC
         if is_odd or self._refused(everything, self.sound):
             return None
         self.sound = len(everything)  # what was checked is not checked again
@@ -575,7 +601,8 @@ class _Fitting:
             payload["tools"] = declared or [{"type": "mcp_toolset"}]
         found = check_payload(self.shape, payload, limits=self.limits, start=start).refused
         for one in found:
-            if place := re.match(rf"{key}\[(\d+)\]", one.where):
+            place = re.match(rf"{key}\[(\d+)\]", one.where)
+            if place and one.rule != "A37":  # a list does not say which betas go with it
                 why = _REFUSED.format(f"{one.message} ({one.rule})")
                 refused.setdefault(int(place[1]), why)
         return refused

@@ -401,7 +401,12 @@ class Timeline:
     def _open(self, place: int) -> None:
         """Put a minimal turn of the user before a history that begins with the assistant."""
         self.has_opened = True
-        if self._number(place) in (ASSISTANT, TOOL_CALL):
+        # Anthropic's summary stands before everything else.
+        # https://platform.claude.com/docs/en/build-with-claude/compaction-on-demand (2026-11-30)
+        first = self.rules.body(self._seqs[place])["parts"][:1]
+        own = [one["block"].get("type") for one in first if one["type"] == "opaque"]
+        is_summary = own == ["compaction"] and first[0]["provider"] == self.rules.provider
+        if self._number(place) in (ASSISTANT, TOOL_CALL) and not is_summary:
             before, parts = self._cut_off(0), [text_part(repair.OPENING)]
             tokens = self._scaled(0, self.rules.measure(USER, {"parts": parts}))
             for line in (Line(SYNTHETIC, tokens, parts=parts), *before):

@@ -31,12 +31,12 @@ class Fitter:
     ) -> None:
         inspect.signature(fit_messages).bind([], model=model, **settings)
         self.model, self.on_fit, self.settings = model, on_fit, settings
-        self._last: LRUCache[str, FittedMessages] = LRUCache(_CONVERSATIONS)
+        self._last: LRUCache[int, FittedMessages] = LRUCache(_CONVERSATIONS)
         self._lock = Lock()
 
     def fit(self, messages: Sequence[Any], *, model: Any = None, **counted: Any) -> FittedMessages:
         """Return what fits; `model` is the framework's, `counted` its system prompt and tools."""
-        chosen, key = self.model or model, repr([*messages[:2]])
+        chosen, key = self.model or model, hash(repr([*messages[:2]]))  # these may be large
         if not chosen:
             raise MissingModelError(layers=("integration", "framework"))
         with self._lock:

@@ -339,6 +339,28 @@ REPAIRED: list[tuple[str, list[Any], list[int | None]]] = [
 SPOKEN = {"claude": "anthropic", "gpt": "openai_responses", "gemini": "gemini"}
 
 
+SUMMARY = {"type": "compaction", "content": "They said hello.", "signature": "x"}
+SUMMED = {"role": "assistant", "content": [SUMMARY]}
+THRESHOLD = {"role": "assistant", "content": [{"type": "compaction", "content": "Hello."}]}
+
+
+@pytest.mark.parametrize("messages", [[SUMMED, GO], [SUMMED, OK, GO], [THRESHOLD, GO]])
+def test_a_summary_by_anthropic_stays_in_front_of_everything_else(messages: list[Any]) -> None:
+    fitted = fit_messages(messages, model="claude-opus-5-5")
+    assert fitted.messages == messages
+    assert not fitted.changes
+
+
+def test_marks_for_the_cache_that_move_on_change_no_prefix() -> None:
+    def said(*marked: int) -> list[Any]:
+        mark = {"cache_control": {"type": "ephemeral"}}
+        texts = [{"type": "text", "text": "Hi"} | (mark if at in marked else {}) for at in range(3)]
+        return [{"role": "user", "content": [text]} for text in texts]
+
+    before = fit_messages(said(1)[:2], model="claude-opus-5-5")
+    assert fit_messages(said(2), model="claude-opus-5-5", after=before).keeps_prefix
+
+
 class TestBrokenLists:
     @pytest.mark.parametrize(("model", "messages", "places"), REPAIRED)
     def test_it_is_valid_and_listed_whatever_was_fitted_before(
