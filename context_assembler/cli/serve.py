@@ -71,7 +71,7 @@ def serve(
 
                 here = running.enter_context(serve_providers())
                 stores["gateway"] = dict.fromkeys(("anthropic", "openai", "gemini"), here.url)
-        where = str(socket) if socket else f"http://{host}:{port}"
+        where = str(socket) if socket else f"http://{f'[{host}]' if ':' in host else host}:{port}"
         project = f"?project_path={os.getcwd()}" if demo else ""
         if not socket:
             cli.print_note(f"{where}/", "Inspector", "green")

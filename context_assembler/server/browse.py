@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import FastAPI, HTTPException, Query, Response
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
-from context_assembler.errors import UnknownMemoryError
+from context_assembler.errors import TranscriptError, UnknownMemoryError
 from context_assembler.events import SessionHead, to_json
 from context_assembler.history.secrets import mask_kinds
 from context_assembler.memory import MemoryFilters
 from context_assembler.prompt import lint_files
 from context_assembler.server import inspector
-from context_assembler.server.gateway import SESSIONS
+from context_assembler.server.gateway import SESSIONS, Passed
 from context_assembler.server.steps import FALLBACK_MODEL, label_of, without_secrets
 from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import read_transcript
@@ -45,7 +45,8 @@ def add_pages(app: FastAPI, worker: "Worker") -> None:
     @get("/")
     async def sessions(q: str = "") -> Response:
         heads = await worker.assembler.sessions.list_sessions()
-        rows = await to_thread(_conversations, worker)
+        passed = [] if worker.gateway is None else [*worker.gateway.passed.items()]
+        rows = await to_thread(_conversations, passed[-_MOST_SESSIONS:])
         return shown(await to_thread(_sessions, worker.assembler.store, heads, q, rows))
 
     @get("/session")
@@ -92,13 +93,14 @@ def add_pages(app: FastAPI, worker: "Worker") -> None:
         return shown(_instructions(worker, agent))
 
 
-def _conversations(worker: "Worker") -> list[dict[str, Any]]:
+def _conversations(found: Sequence[tuple[str, Passed]]) -> list[dict[str, Any]]:
     """Return a row for each conversation that passes through the gateway, the newest first."""
-    found = worker.gateway.passed.items() if worker.gateway is not None else ()
     rows: list[dict[str, Any]] = []
-    for name, one in reversed([*found]):
-        read = read_transcript(one.said()[:_LOOKED_AT], format=one.provider, partial=True)
-        said = [label_of(to_json(event)) for event in read.events if event.type == "user"]
+    for name, one in reversed(found):
+        said: list[str] = []
+        with suppress(TranscriptError):  # nothing of it can be read
+            read = read_transcript(one.said()[:_LOOKED_AT], format=one.provider, partial=True)
+            said = [label_of(to_json(event)) for event in read.events if event.type == "user"]
         row = {"id": f"{SESSIONS}{name}", "agent": one.model, "label": (said or [""])[0]}
         rows.append({**row, "events": len(one.said()), "created": ""})
     return rows

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from itertools import takewhile
-from operator import is_
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from cachetools import LRUCache
 from context_assembler.assembler import ContextAssembler
 from context_assembler.context import input_budget
 from context_assembler.errors import AssemblyError, ConfigurationError, ContextOverflowError
-from context_assembler.events import Json, Session, is_list, is_object, load_json
+from context_assembler.events import Json, Session, broken_bound, is_list, is_object, load_json
 from context_assembler.fit import FittedMessages
 from context_assembler.integrations.fitting import Fitter
 from context_assembler.models import DEFAULT_REGISTRY, ModelLimits
@@ -85,8 +84,7 @@ class Passed(NamedTuple):
     Attributes:
         provider: A key of `providers.PROVIDERS`.
         body: As it came.
-        fitted: What was made of its messages; `None`: they were passed on unchanged.
-        problem: Why they were.
+        problem: Why it was passed on unchanged.
         size: Bytes of the body.
         number: Of requests of this conversation so far.
     """
@@ -94,7 +92,6 @@ class Passed(NamedTuple):
     provider: str
     model: str
     body: Mapping[str, Json]
-    fitted: FittedMessages | None
     problem: str
     size: int
     number: int = 1
@@ -180,7 +177,7 @@ class Gateway:
         gemini = _GEMINI.fullmatch(path)
         shape = "gemini" if gemini else _PATHS.get(path, "")
         is_claude = path.startswith("/v1/messages") or b"anthropic-version" in headers
-        is_gemini = gemini or path.startswith("/v1beta/")
+        is_gemini = gemini or path.startswith("/v1beta/") or b"x-goog-api-key" in headers
         vendor = "anthropic" if is_claude else "gemini" if is_gemini else "openai"
         if shape and scope["method"] == "POST":
             try:
@@ -197,10 +194,11 @@ class Gateway:
                 known = self.passed.get(name)
                 self.passed[name] = one._replace(number=known.number + 1) if known else one
         address, query = self._addresses[vendor], scope["query_string"]
-        place = (scope.get("raw_path") or path.encode()).decode("ascii").partition("?")[0]
-        url = f"{address}{place}" + (f"?{query.decode('latin-1')}" if query else "")
-        kept = [(name, held) for name, held in scope["headers"] if name not in _OF_CONNECTION]
-        request = httpx.Request(scope["method"], url, headers=kept, content=body)
+        place = (scope.get("raw_path") or path.encode()).partition(b"?")[0]
+        target = urlsplit(address).path.encode() + place + (b"?" + query if query else b"")
+        # httpx logs the address alone: a key may be in the query. The target passes as it came.
+        given: Any = {"headers": _lasting(scope["headers"]), "extensions": {"target": target}}
+        request = httpx.Request(scope["method"], address, content=body, **given)
         try:
             reply = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
@@ -208,10 +206,12 @@ class Gateway:
             await _refuse(send, 502, why, "provider_unreachable")
             return
         try:
-            held = [(n.lower(), v) for n, v in reply.headers.raw]
-            length = [(n, v) for n, v in held if n == b"content-length"]
-            held = [*((n, v) for n, v in held if n not in _OF_CONNECTION), *length]
-            held += [(b"x-context-assembler", told.encode("ascii", "replace"))] if told else []
+            held = _lasting(reply.headers.raw)
+            if length := reply.headers.get("content-length"):
+                held.append((b"content-length", length.encode()))
+            if told:  # a header is one line, without spaces at its ends
+                line = " ".join(told.split()).encode("ascii", "replace")
+                held.append((b"x-context-assembler", line))
             start = {"type": "http.response.start", "status": reply.status_code, "headers": held}
             await send(start)
             async for chunk in reply.aiter_raw():
@@ -231,6 +231,8 @@ class Gateway:
         key = _SHAPES[shape].messages
         if not is_object(body) or not is_list(messages := body.get(key)):
             return raw, f"unchanged; {key} is not a list", {}
+        if broken := broken_bound(body):
+            return raw, f"unchanged; {broken}", {}
         if body.get("previous_response_id") or body.get("conversation"):
             return raw, "unchanged; the provider keeps the history of this conversation", {}
         leading = takewhile(lambda one: as_object(one).get("role") in _LEADING, messages)
@@ -240,15 +242,15 @@ class Gateway:
         try:
             limits = DEFAULT_REGISTRY.get(model, unknown=self._unknown)
             fitted = self._fitted(shape, limits, body)
-            if not _same(fitted.messages, messages):
+            if fitted.changes:
                 made[key] = fitted.messages
             self._mark(shape, limits, made, name, is_marked=b'"cache_control"' in raw)
         except ContextOverflowError:
             raise
         except AssemblyError as error:
-            problem = str(error)
+            fitted, problem = None, str(error)
         is_same = made.keys() == body.keys() and all(made[one] is body[one] for one in made)
-        passed = {name: Passed(shape, model, body, fitted, problem, len(raw))}
+        passed = {name: Passed(shape, model, body, problem, len(raw))}
         return raw if is_same else _dumped(made), _summary(fitted, len(messages), problem), passed
 
     def _fitted(self, shape: str, limits: ModelLimits, body: Mapping[str, Json]) -> FittedMessages:
@@ -256,7 +258,7 @@ class Gateway:
         output = next((n for one in place.limits if isinstance(n := _at(body, one), int)), None)
         if output is not None:
             most = input_budget(limits, max_tokens=output, max_context_tokens=most)
-        return self._fitter.fit(
+        fitted = self._fitter.fit(
             body[place.messages],
             model=limits,
             max_tokens=most,
@@ -264,6 +266,10 @@ class Gateway:
             tools=_tools(body),
             response_format=_at(body, place.form),
         )
+        if body[place.messages] and not fitted.messages:
+            remedy = "Send what they answer, too."
+            raise AssemblyError("No message can stand alone.", remedy=remedy)
+        return fitted
 
     def _mark(
         self, shape: str, limits: ModelLimits, made: dict[str, Json], name: str, *, is_marked: bool
@@ -303,11 +309,6 @@ def _at(value: Json, place: str) -> Any:
     return value
 
 
-def _same(made: Iterable[Json], given: Iterable[Json]) -> bool:
-    made, given = [*made], [*given]
-    return len(made) == len(given) and all(map(is_, made, given))
-
-
 def _dumped(value: Json) -> bytes:
     try:
         return orjson.dumps(value)
@@ -321,6 +322,14 @@ def _summary(fitted: FittedMessages | None, count: int, problem: str) -> str:
     changes, tokens = len(fitted.changes), f"{fitted.tokens} of {fitted.max_tokens} tokens"
     prefix = "keeps the prefix" if fitted.keeps_prefix else "begins a new prefix"
     return f"{len(fitted.messages)} of {count} messages; {tokens}; {changes} changes; {prefix}"
+
+
+def _lasting(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers that do not belong to one connection."""
+    held = [(name.lower(), value) for name, value in headers]
+    listed = b",".join(value for name, value in held if name == b"connection").lower().split(b",")
+    bound = {*_OF_CONNECTION, *(name.strip() for name in listed)}
+    return [(name, value) for name, value in held if name not in bound]
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -21,6 +21,9 @@ from context_assembler.session_start.inject import state_folder
 
 _SETTINGS: Final = "_CONTEXT_ASSEMBLER_WORKER"  # what the processes of several workers are told
 _GRACE_SECONDS: Final = 5
+_IDLE_SECONDS: Final = (
+    75  # SDKs use a connection again after 5: who closes then loses their request
+)
 _APP: Final = "context_assembler.server.running:app_of_environment"
 
 
@@ -34,7 +37,7 @@ def run(
     state: str | None = None,
     **stores: Any,
 ) -> None:
-    """Serve until the process is told to stop; requests that are being answered are finished.
+    """Serve until the process is told to stop; answers that have begun get 5 seconds more.
 
     The hook finds the worker by the file `worker` in the state folder, which only its owner may read.
 
@@ -75,6 +78,7 @@ def run(
             server_header=False,  # a provider's answer has its own
             date_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_keep_alive=_IDLE_SECONDS,
         )
         if workers == 1:
             uvicorn.Server(config).run([bound])

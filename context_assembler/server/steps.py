@@ -40,6 +40,7 @@ POLICIES: Final[Mapping[str, CutPolicy]] = {
 }
 _HASHES: Final = {"system_hash": "system prompt", "tools_hash": "tools", "prefix": "messages"}
 _LABEL_CHARS: Final = 100
+_SECRET: Final = ("authorization", "authorization_token", "headers")  # of MCP servers, in any form
 _READ_CHARS: Final = 1_000  # of a text, before secrets are masked in it and it is cut to a label
 _REPLIES: Final = (events.ASSISTANT, events.TOOL_CALL)
 
@@ -76,7 +77,8 @@ class Made(NamedTuple):
 def without_secrets(value: Json) -> Json:
     """Return a copy of which no text holds a secret of a known form."""
     if is_object(value):
-        return {mask(key)[0]: without_secrets(one) for key, one in value.items()}
+        shown = {key: "[masked]" if key in _SECRET else one for key, one in value.items()}
+        return {mask(key)[0]: without_secrets(one) for key, one in shown.items()}
     if is_list(value):
         return [without_secrets(one) for one in value]
     return mask(value)[0] if isinstance(value, str) else value

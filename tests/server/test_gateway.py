@@ -276,6 +276,7 @@ class Provider:
 
     def __init__(self) -> None:
         self.headers: list[dict[bytes, bytes]] = []
+        self.targets, self.bodies = list[bytes](), list[bytes]()
         self.asked, self.left = threading.Semaphore(0), threading.Semaphore(0)
         self.chunks = [b"event: a\r\ndata: {", b'"\xc3', b'\xa4": 1}\r\n\r\n', b"data: [DONE]\n\n"]
 
@@ -288,7 +289,9 @@ class Provider:
         if scope["type"] != "http":
             return
         self.headers.append(dict(scope["headers"]))
+        self.targets.append(scope["raw_path"] + b"?" + scope["query_string"])
         body = (await receive()).get("body", b"")
+        self.bodies.append(body)
         kind = (b"content-type", b"text/event-stream")
         if b"hang" in body:
             self.asked.release()
@@ -342,11 +345,16 @@ async def test_answers_pass_unchanged_and_a_broken_provider_harms_no_other_strea
 
 
 def test_what_cannot_be_fitted_passes_and_says_why() -> None:
-    provider = Provider()
+    provider, answer = Provider(), {"role": "tool", "tool_call_id": "call_1", "content": "x"}
+    nested = json.loads("[" * 800 + "]" * 800)
     with listening(provider) as url, gateway_to(url) as (base, worker):
         for body, why in (
             (asked("go") | {"model": "nobody-knows-1"}, "No limits are known"),
+            # 300 characters of the reason end in a space, which no header may
+            (asked("go") | {"model": "x" * 70}, "No limits are known"),
             (asked("go") | {"messages": [{"role": "nobody"}]}, "is not a message of"),
+            (asked("go") | {"messages": [answer]}, "No message can stand alone"),
+            (asked("go") | {"metadata": nested}, "nested deeper than 200 levels"),
             ({"model": "gpt-4.1"}, "messages is not a list"),
         ):
             reply = httpx.post(f"{base}/v1/chat/completions", json=body)
@@ -359,7 +367,54 @@ def test_what_cannot_be_fitted_passes_and_says_why() -> None:
         assert httpx.post(f"{base}/v1/messages", content=b"{").status_code == 200
         assert httpx.get(f"{base}/v1/models?limit=5", headers={"x-api-key": "k"}).status_code == 200
         passed = [one for one in worker.gateway.passed.values() if one.problem]
-        assert len(passed) == 2
+        assert len(passed) == 3
+        assert httpx.get(f"{base}/").text.count("/session?id=gateway") == 3
+
+
+def test_requests_reach_the_provider_as_they_came(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever their path, query and numbers; what belongs to the connection stays here."""
+    provider, target = Provider(), f"/v1/files/../a%2Fb|c?x=1&x=%7c&x='\"&key={KEY}".encode()
+    head = b"host: localhost\r\nconnection: close, x-hop\r\nx-hop: 1\r\nx-end: 1\r\n\r\n"
+    numbers = b'{"model":"gpt-4.1","messages":[{"role":"user","content":"x"}],"seed":%s}'
+    caplog.set_level("INFO")
+    with listening(provider) as url, gateway_to(url) as (base, _):
+        with socket.create_connection(("127.0.0.1", int(base.rpartition(":")[2]))) as agent:
+            agent.sendall(b"GET %s HTTP/1.1\r\n%s" % (target, head))
+            while agent.recv(65_536):
+                pass
+        for number in (b"NaN", b"123456789012345678901234567890"):
+            httpx.post(f"{base}/v1/chat/completions", content=numbers % number)
+    assert provider.targets[0] == target
+    assert b"x-end" in provider.headers[0]
+    assert b"x-hop" not in provider.headers[0]
+    assert KEY not in caplog.text
+    assert provider.bodies[1] == numbers % b"NaN"
+    assert json.loads(provider.bodies[2])["seed"] == 123456789012345678901234567890
+
+
+def test_a_key_of_gemini_goes_to_gemini_alone() -> None:
+    provider = Provider()
+    with listening(provider) as url:
+        nowhere = "http://127.0.0.1:9"
+        worker = Worker(gateway={"gemini": url, "openai": nowhere, "anthropic": nowhere})
+        with listening(create_app(worker)) as base:
+            place = f"{base}/v1/models/gemini-2.5-flash:countTokens"
+            reply = httpx.post(place, json={}, headers={"x-goog-api-key": KEY})
+    assert reply.status_code == 200
+
+
+def test_credentials_of_mcp_servers_are_not_shown() -> None:
+    tool: Any = {"type": "mcp", "server_label": "x", "server_url": "https://mcp.example.com"}
+    tool |= {"authorization": "opaque-1", "headers": {"x-token": "opaque-2"}}
+    body = {"model": "gpt-5.5", "input": [{"role": "user", "content": "x"}], "tools": [tool]}
+    with listening(Provider()) as url, gateway_to(url) as (base, worker):
+        httpx.post(f"{base}/v1/responses", json=body)
+        [name] = worker.gateway.passed
+        shown = httpx.get(f"{base}/session?id=gateway/{name}").text
+        place = f"{base}/session/payload?id=gateway/{name}&provider=openai_responses"
+        shown += httpx.get(place).text
+    assert "mcp.example.com" in shown
+    assert "opaque" not in shown
 
 
 def test_what_cannot_fit_is_refused_as_the_provider_would() -> None:
