@@ -682,8 +682,8 @@ class ContextAssembler:
             return context
         from context_assembler.compaction import compact_if_due
 
-        is_done, problem = await compact_if_due(self._auto, context, self._host(context))
-        if is_done:
+        is_stale, problem = await compact_if_due(self._auto, context, self._host(context))
+        if is_stale:
             context = await self._assemble_once(session_id, agent_id, options)
         counted = context.metadata.ledger.counted_tokens
         return context.counted(counted, warning=problem) if problem else context

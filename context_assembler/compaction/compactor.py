@@ -530,7 +530,7 @@ async def compact_now(compactor: Compactor, context: AssembledContext, host: Hos
 async def compact_if_due(
     compactor: Compactor, context: AssembledContext, host: Host
 ) -> tuple[bool, str]:
-    """Compact the session of a context if that is advised; return whether it was, and a warning."""
+    """Compact a session if that is advised; return whether the context is stale, and a warning."""
     check, failed = context.check_compaction(), host.failed
     if _UNDER_WAY.get() == host.session_id:  # a summarizer, or a hook, assembles the session
         return False, ""
@@ -540,6 +540,8 @@ async def compact_if_due(
     try:
         await compactor.compact(context, host, check=check)
     except CompactionError as error:
+        if (await host.refresh(host.session_id)).incarnation != context.metadata.incarnation:
+            return True, ""  # it was rewound meanwhile, which is nobody's failure
         host.remember(error.problem)  # of a caller who asks, the next one need not wait
         return False, str(error)
     except Exception as error:

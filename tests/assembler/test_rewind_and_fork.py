@@ -18,6 +18,7 @@ from context_assembler import (
     SqliteStore,
     user_event,
 )
+from context_assembler.compaction import Compactor
 from context_assembler.errors import CompactionError, InvalidParameterError, UnknownSessionError
 from context_assembler.events import SessionEvent, active_events
 from context_assembler.transcripts import FORMATS, write_transcript
@@ -315,6 +316,25 @@ async def test_a_compaction_that_is_left_behind_covers_nothing(talk: Talk) -> No
     await talk.assembler.rewind("trip", to=done.event)
     assert "Question 1?" not in await talk.payload()
     assert (await stored(talk))[: len(before)] == before
+
+
+async def test_a_rewind_outruns_an_automatic_compaction_and_nobody_waits(tmp_path: Path) -> None:
+    talk = Talk(tmp_path / "agent.db")
+    for number in range(9):
+        talk.now = BEGAN + timedelta(minutes=number)
+        await talk.assembler.add_user("trip", f"Question {number}? " * 80)
+    options: Any = {"model": OPUS, "max_tokens": 500, "max_context_tokens": 3_000}
+
+    async def rewind(session_id: str, _: Any) -> None:
+        await talk.assembler.rewind(session_id, to=8)
+
+    hooked = ContextAssembler(talk.assembler.sessions, auto_compact=Compactor(before=rewind))
+    context = await hooked.assemble("trip", **options)
+    assert (context.metadata.last_seq, "Question 8?" in str(context.to_request())) == (10, False)
+
+    automatic = ContextAssembler(talk.assembler.sessions, auto_compact=Compactor())
+    await automatic.assemble("trip", **options)
+    assert (await stored(talk))[-1].type == "compaction"
 
 
 async def asked(talk: Talk, function: Any, *calls: str) -> list[SessionEvent]:
