@@ -42,7 +42,7 @@ class Encryption(Plain):
     Args:
         key_of: Returns the key of an id, 16, 24 or 32 bytes; it is asked once for each id, in the
             thread that needs the key. If there is none, it raises a `LookupError`.
-        key_id: Of the key that new values are encrypted with.
+        key_id: Of the key that new values are encrypted with; at most 255 bytes.
     """
 
     def __init__(self, key_of: Callable[[str], bytes], *, key_id: str = "1") -> None:
