@@ -471,7 +471,9 @@ class _Draft:
         lines = [line.strip() for line in summary.split("\n") if len(line) >= _LONG_LINE_CHARS]
         if len({*lines}) < len(lines):
             faults.append("It says the same line twice.")
-        earlier = _plain(self._earlier)
+        # An extract lists what it listed before, and what came since.
+        is_extract = self._compactor.summarizer is summarizers.extract_summary
+        earlier = "" if is_extract else _plain(self._earlier)
         if len(earlier) >= _LONG_LINE_CHARS and earlier in text and earlier != text:
             faults.append("It repeats the summary before it word for word: write a new one.")
         return faults
