@@ -45,6 +45,7 @@ from context_assembler.history.reasoning import Reader, sum_up
 from context_assembler.history.repair import unsigned
 from context_assembler.models import ModelLimits, protocol_for
 from context_assembler.ports import (
+    HISTORY_SOURCE,
     TOOLS_NOTE,
     ColumnStore,
     Payload,
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
 
 _AHEAD: Final = 4  # events that are read together if one of them is looked at
 _NEAR: Final = 15  # events before a result among which its call is looked for
+_NO_CAP: Final = 1 << 40
+_LONGEST_SPAN: Final = 1_000_000, 9_999_999  # of events that a marker names
 _MOST_LIVES: Final = 4  # of one session: models, protocols and settings in turn
 _MOST_TRIES: Final = 8
 _NO_ROOM: Final = ReportEntry(
@@ -357,7 +360,8 @@ class _Stubs(dict[int, Shortened]):
         super().__init__()
         self._live, self._fresh = live, dict[int, Shortened]()
         self._kept: Mapping[int, Json] | None = None  # by event; read when the first one is needed
-        self._purpose = f"stub|{live.family.key}|{live.settings.stub_tokens}"
+        reads = f"|{live.reads_with}" if live.reads_with else ""
+        self._purpose = f"stub|{live.family.key}|{live.settings.stub_tokens}{reads}"
 
     def __contains__(self, line: object) -> bool:
         if super().__contains__(line) or not isinstance(line, int):
@@ -391,7 +395,9 @@ def _basis_of(inputs: Inputs) -> tuple[Any, ...]:
     """Return what the lines of a session depend on besides its events."""
     provider = inputs.provider or protocol_for(inputs.limits)
     settings = inputs.clock, inputs.truncation, inputs.masks, inputs.on_refusal
-    return inputs.head.incarnation, provider, inputs.limits, inputs.account, *settings
+    offered = inputs.tools if inputs.tool_plan is None else inputs.tool_plan.offered
+    reads = next((tool.name for tool in offered if tool.source == HISTORY_SOURCE), "")
+    return inputs.head.incarnation, provider, inputs.limits, inputs.account, reads, *settings
 
 
 class _Live:
@@ -404,10 +410,15 @@ class _Live:
         self.basis = _basis_of(inputs)
         self.provider: str = self.basis[1]
         self.module = PROVIDERS[self.provider]
+        self.reads_with: str = self.basis[4]  # what the tool `history` is called, if it is offered
         self._made_for, self.settings = inputs, inputs.truncation
+        if self.reads_with:  # it makes pages itself; of caps the first match holds
+            own, caps = {self.reads_with: _NO_CAP}, self.settings.max_result_tokens_by_tool
+            given: Any = {"max_result_tokens_by_tool": {**own, **caps, **own}}
+            self.settings = declared.TruncationSettings(**{**vars(self.settings), **given})
         self.family = core.family(inputs.limits, self.provider)
-        self.caps = Caps(inputs.truncation, self.family.count_text, inputs.masks)
-        settings = [self.family.key, inputs.masks, repr(inputs.truncation)]
+        self.caps = Caps(self.settings, self.family.count_text, inputs.masks)
+        settings = [self.family.key, inputs.masks, repr(self.settings)]
         self._form_purpose = f"forms|{_digest(repr(settings))}"
         self._formed: dict[int, Any] = {}
         self._fresh: dict[int, Any] = {}
@@ -497,6 +508,30 @@ class _Live:
         is_note = self.timeline.kinds[line] & events.KIND_MASK == events.NOTE
         return is_note and self.timeline.note_at(line)[0] == "clock"
 
+    def handle(self, lines: Sequence[int]) -> str:
+        """Return how lines are read; what the tool itself returned is not: its call stands there."""
+        if not self.reads_with:
+            return ""
+        seqs = [seq for line in lines if (seq := self.timeline.seqs[line])]
+        for part in self.shelf.body(seqs[0])["parts"] if len(seqs) == 1 else ():
+            if self._tool(seqs[0], part.get("call_id", "")) == self.reads_with:
+                return ""
+        return self._handle(seqs if lines else _LONGEST_SPAN)
+
+    def _handle(self, seqs: Sequence[int]) -> str:
+        """Return how events are read, as a marker says it; empty if no tool for it is offered."""
+        if not (self.reads_with and seqs):
+            return ""
+        until = f", last={max(seqs)}" if max(seqs) > min(seqs) else ""
+        return f"; see {self.reads_with}(first={min(seqs)}{until})"
+
+    def _with_handle(self, seq: int, parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """Return what is sent of a summary, with how what it covers is read."""
+        if not (self.reads_with and (covers := self.shelf.body(seq).get("covers"))):
+            return parts
+        told = f"\n\n[This is a summary{self._handle([covers['first_seq'], covers['last_seq']])}.]"
+        return [{**p, "text": p["text"] + told} if p["type"] == "text" else p for p in parts]
+
     def _quotes(self, result: JsonObject) -> int:
         """Return what the text of a result costs more as a JSON string, as parallel results are read."""
         text = "\n".join(p["text"] for p in result.get("content", ()) if p["type"] == "text")
@@ -543,7 +578,10 @@ class _Live:
         if kept is not None:
             made, said = kept
         else:
-            made, said = self.caps.fit(kind, parts, tool_of=lambda name: self._tool(seq, name))
+            handle, tool_of = self._handle([seq]), partial(self._tool, seq)
+            made, said = self.caps.fit(kind, parts, tool_of=tool_of, handle=handle)
+            if kind & events.KIND_MASK == events.COMPACTION:
+                made = self._with_handle(seq, made)
             if made is parts:
                 return parts
             if is_stored:

@@ -374,6 +374,9 @@ class _Fitting:
         del line
         return False
 
+    def handle(self, _lines: Sequence[int], /) -> str:
+        return ""
+
     # ---- fitting ----
 
     def fit(self, messages: list[Any], key: tuple[Any, ...]) -> FittedMessages | None:

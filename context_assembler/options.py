@@ -325,7 +325,8 @@ class GivenOptions(TypedDict, total=False):
         memory_tool: Offer the tool `memory`: `search`, to search and read memories; `files`,
             to keep the files of a folder of notes, for Claude as `memory_20250818`.
         history_tool: Offer the tool `history`, which searches and reads all that the session
-            holds, also what caps, cuts and compactions left out.
+            holds, also what caps, cuts and compactions left out; the lines in place of that say
+            what to ask for.
         provider_compaction: Tokens of input above which Anthropic or OpenAI compacts the history
             in its reply; `now` asks for a compaction instead of a reply.
         context_edits: What Anthropic clears of the history before the model reads it:

@@ -161,6 +161,7 @@ class ToolPlan(NamedTuple):
         return tuple(sorted(names)) if known - names else None
 
 
+HISTORY_SOURCE: Final = "assembler.history"  # whose tool reads what was left out of a session
 TOOLS_NOTE: Final = "tools"  # the name of notes about tools that came or went
 _ASSEMBLER: Final = "context-assembler"  # the provider of their opaque part, until one renders it
 

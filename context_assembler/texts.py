@@ -115,7 +115,9 @@ def _like(name: str) -> str:
     return f"{_HIDDEN}*".join(letters)
 
 
-def shorten_text(text: str, *, max_tokens: int, count_text: CountText, unit: str = "tokens") -> str:
+def shorten_text(
+    text: str, *, max_tokens: int, count_text: CountText, unit: str = "tokens", handle: str = ""
+) -> str:
     """Return the text, or its head and tail around a marker that says the full size.
 
     The result depends on text and limit alone. Cuts fall between lines if a line ends nearby, and
@@ -124,11 +126,12 @@ def shorten_text(text: str, *, max_tokens: int, count_text: CountText, unit: str
 
     Args:
         unit: What `count_text` counts, as the marker calls it.
+        handle: How the whole text is read, at the end of the marker.
     """
     total = count_text(text)
     if total <= max_tokens:
         return text
-    marker = f"[… shortened: {total:,} {unit} in full …]"
+    marker = f"[… shortened: {total:,} {unit} in full{handle} …]"
     room = max_tokens - count_text(f"\n{marker}\n")
     size, per_token = len(text), len(text) / max(total, 1)
     while room > 1:

@@ -5,7 +5,7 @@ to its own, so that no later call has to change it. The whole of it stays in the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from context_assembler.errors import MissingExtraError
 from context_assembler.events import KIND_MASK, PINNED, TOOL_RESULT, UNUSUAL, USER, JsonObject
@@ -13,6 +13,7 @@ from context_assembler.options import TruncationSettings
 from context_assembler.report import Decision, Rule
 from context_assembler.texts import shorten_text
 
+_ToolOf: TypeAlias = Callable[[str], str]
 _SHORTENED: Final = "Longer than what one entry may take; the whole text stays in the session."
 # Pictures that are scaled without being encoded otherwise.
 _SCALED_AS_THEY_ARE: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -55,12 +56,13 @@ class Caps:
         return sorted(places)
 
     def fit(
-        self, kind: int, parts: Sequence[JsonObject], *, tool_of: Callable[[str], str]
+        self, kind: int, parts: Sequence[JsonObject], *, tool_of: _ToolOf, handle: str = ""
     ) -> tuple[Sequence[JsonObject], list[tuple[Decision, Rule, str]]]:
         """Return the parts that are sent, the same object if nothing is changed, and what was done.
 
         Args:
             tool_of: Returns the tool that a call, by its id, is for.
+            handle: How the whole event is read, as a marker says it.
 
         Raises:
             MissingExtraError: An image is over its cap, and Pillow is not installed.
@@ -79,20 +81,20 @@ class Caps:
             if escaped:
                 done.append(("repaired", "text.tag", escaped))
         told: list[str] = []
-        fitted = [self._fit(kind, part, tool_of, told) for part in parts]
+        fitted = [self._fit(kind, part, tool_of, handle, told) for part in parts]
         if told:
             done.append(("shortened", "entry.cap", " ".join(dict.fromkeys(told))))
         return fitted if told else parts, done
 
     def _fit(
-        self, kind: int, part: JsonObject, tool_of: Callable[[str], str], told: list[str]
+        self, kind: int, part: JsonObject, tool_of: _ToolOf, handle: str, told: list[str]
     ) -> JsonObject:
         if part["type"] == "tool_result":
             tool = part.get("tool_name") or tool_of(part["call_id"])
-            content = self._shorten(part.get("content", ()), self._cap_of(tool), told)
+            content = self._shorten(part.get("content", ()), self._cap_of(tool), handle, told)
             return {**part, "content": [self._scaled(inner, told) for inner in content]}
         if kind & KIND_MASK == USER:
-            [part] = self._shorten([part], self._settings.max_user_tokens, told)
+            [part] = self._shorten([part], self._settings.max_user_tokens, handle, told)
         return self._scaled(part, told)
 
     def _cap_of(self, tool: str) -> int | None:
@@ -103,7 +105,7 @@ class Caps:
         return next(own, self._settings.max_result_tokens)
 
     def _shorten(
-        self, content: Sequence[JsonObject], cap_tokens: int | None, told: list[str]
+        self, content: Sequence[JsonObject], cap_tokens: int | None, handle: str, told: list[str]
     ) -> Sequence[JsonObject]:
         """Return content with its texts cut to one cap together: the first ones are kept longest.
 
@@ -116,7 +118,8 @@ class Caps:
             if part["type"] != "text" or part.get("signature") is not None:
                 kept.append(part)
                 continue
-            text = shorten_text(part["text"], max_tokens=max(left, 0), count_text=self._count)
+            most: Any = {"max_tokens": max(left, 0), "count_text": self._count}
+            text = shorten_text(part["text"], handle=handle, **most)
             left -= self._count(text)
             told += [_SHORTENED] if text != part["text"] else []
             kept.append({**part, "text": text})

@@ -115,7 +115,7 @@ class Truncator:
         return Truncation(lines.left(cut), lines.entries(cut), cut.id, cut.tokens)
 
 
-class _TurnLines:
+class _TurnLines(Lines):
     """Turns as lines: one for each, and for a turn of results one for each of these."""
 
     def __init__(self, turns: Sequence[Turn], counter: CountsTurns) -> None:

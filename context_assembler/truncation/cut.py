@@ -44,7 +44,7 @@ _KIND_NAMES: Final = (*events.EVENT_TYPES[:6], "note", "user")
 _INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
 _REPEAT_REASON: Final = "The same call got a newer result, which stands further down."
-_REPEAT: Final = "[Left out here: the newest result of this same call stands further down.]"
+_REPEAT: Final = "[Left out here{}: the newest result of this same call stands further down.]"
 _OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
 _DROPPED: Final = ("drop", "The history does not fit, and the oldest exchanges go first.")
 _NO_CLOCK: Final = Shortened((), 0, "overflow.clock", "What must stay fits only without it.")
@@ -213,12 +213,12 @@ TRUNCATIONS: Final = {
 }
 
 
-def marker_parts(left_out: int, names: Sequence[str] = ()) -> list[JsonObject]:
-    """Return the line that stands where messages are missing."""
+def marker_parts(left_out: int, names: Sequence[str] = (), handle: str = "") -> list[JsonObject]:
+    """Return the line that stands where messages are missing; `handle` says how they are read."""
     counted = "1 earlier message was" if left_out == 1 else f"{left_out:,} earlier messages were"
     done = f"{counted} left out here" if left_out else "Large results above were shortened"
     told = f" Named there: {' '.join(names)}" if names else ""
-    text = f"[{done} to fit the context window.{told}]"
+    text = f"[{done} to fit the context window{handle if left_out else ''}.{told}]"
     return [{"type": "text", "text": text}]
 
 
@@ -251,6 +251,7 @@ class Cut(NamedTuple):
         tokens: Of everything that is sent, the marker included.
         window: The first line of the window, if the strategy has one.
         names: What the marker says was named in these messages.
+        handle: How the marker says they are read.
     """
 
     id: int
@@ -262,11 +263,12 @@ class Cut(NamedTuple):
     window: int
     strategy: str
     names: tuple[str, ...] = ()
+    handle: str = ""
 
     @property
     def marker_parts(self) -> list[JsonObject]:
         """The line that the marker is."""
-        return marker_parts(self.left_out, self.names)
+        return marker_parts(self.left_out, self.names, self.handle)
 
     def dropped(self) -> Iterator[tuple[int, Rule, str]]:
         """Yield the lines that are left out, each with the rule and the reason."""
@@ -366,6 +368,7 @@ class Plan:
         self.name: str = strategy if isinstance(strategy, str) else "own"
         self.strategy = TRUNCATIONS.get(self.name, _OWN)
         self.stubs = {} if stubs is None else stubs
+        self.longest_handle = lines.handle(())
         self.step = self.marker_tokens = self.names_tokens = self.stub_left = 0
         self._names: dict[int, Mapping[str, int]] = {}
         self.task: int | None = None
@@ -417,7 +420,8 @@ class Plan:
             if self.strategy.marks:
                 most = min(self.settings.marker_tokens, int(_NAMES_SHARE * self.room))
                 self.names_tokens = most if most >= _LEAST_NAMES_TOKENS else 0
-                self.marker_tokens = self.lines.count(USER, marker_parts(_MANY_MESSAGES))
+                longest = marker_parts(_MANY_MESSAGES, handle=self.longest_handle)
+                self.marker_tokens = self.lines.count(USER, longest)
             anchors = {*head, *history.summaries[-1:], *map(history.exchange_of, history.pins)}
             boundary = max(anchors, default=-1) + 1
             self.whole = self.opened = _View(self, anchors)
@@ -682,9 +686,11 @@ class Plan:
             window=history.starts[self._window_from] if self._window_from else 0,
             strategy=self.name,
         )
-        if not marker or not place.seen:
+        if not marker:
             return cut
-        named = cut._replace(names=self._named(cut, place.seen))
+        if self.longest_handle:
+            cut = cut._replace(handle=self.lines.handle([line for line, _, _ in cut.dropped()]))
+        named = cut._replace(names=self._named(cut, place.seen)) if place.seen else cut
         if not (named.names or left_out):
             return cut._replace(marker=None, tokens=cut.tokens - marker)
         tokens = cut.tokens - marker + self.lines.count(USER, named.marker_parts)
@@ -710,7 +716,7 @@ class Plan:
         self._names = {line: names for line, names in self._names.items() if line >= first}
         ranked = [*reversed(scores)]  # of names used alike the latest first
         ranked.sort(key=lambda name: -(scores[name] ** 3) / len(name))
-        base = self.lines.count(USER, marker_parts(cut.left_out, [""]))
+        base = self.lines.count(USER, marker_parts(cut.left_out, [""], cut.handle))
         chosen, left = list[str](), self.names_tokens
         for name in ranked:
             left -= self.lines.count_text(f" {name}")
@@ -718,7 +724,7 @@ class Plan:
                 break
             chosen.append(name)
         most = base + self.names_tokens
-        while chosen and self.lines.count(USER, marker_parts(cut.left_out, chosen)) > most:
+        while chosen and self.lines.count(USER, cut._replace(names=(*chosen,)).marker_parts) > most:
             del chosen[-1 - len(chosen) // 16 :]
         return tuple(chosen)
 
@@ -755,7 +761,8 @@ class Plan:
         if not (left_out or has_stubs):
             return 0
         first = [""] if names_tokens else ()
-        return self.lines.count(USER, marker_parts(left_out, first)) + names_tokens
+        longest = marker_parts(left_out, first, self.longest_handle)
+        return self.lines.count(USER, longest) + names_tokens
 
     def _stubs(self, view: "_View", place: _Place) -> dict[int, Shortened]:
         """Return what is left of bulky results of exchanges that are kept, and are no anchors.
@@ -894,7 +901,8 @@ class _Repeats:
             number, parts = view.history.exchange_of(line), lines.parts(line)
             call = self._call(lines, range(view.history.starts[number], line), parts)
             if call in calls and number < newest and number not in view.anchor_set:
-                pointer = [{**parts[0], "content": [{"type": "text", "text": _REPEAT}]}]
+                text = _REPEAT.format(lines.handle([line]))
+                pointer = [{**parts[0], "content": [{"type": "text", "text": text}]}]
                 left = lines.count(self.history.kinds[line], pointer, line)
                 if (whole := self.history.tokens[line]) > left:
                     self.pointers[line] = Shortened(pointer, left, "smart.repeat", _REPEAT_REASON)

@@ -4,7 +4,7 @@ import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from context_assembler import events
 from context_assembler.errors import ContextOverflowError, with_article
@@ -46,7 +46,9 @@ class Lines(Protocol):
     `parts` returns the parts of a line as they are sent if nothing is cut. `count` returns the tokens
     of parts that are sent as a message of this kind; `line` is the line that they are part of, so that
     they are counted as the line was (-1: none). `name` returns the id of the line's event, if it has
-    one, for reports and errors. `is_clock` says whether a line is a note that tells the time.
+    one, for reports and errors. `is_clock` says whether a line is a note that tells the time. `handle`
+    returns how the events of lines are read with the tool `history`, as a marker says it: empty if the
+    tool is not offered; the longest one for no lines.
     """
 
     def parts(self, line: int) -> Sequence[JsonObject]: ...
@@ -54,6 +56,8 @@ class Lines(Protocol):
     def count_text(self, text: str) -> int: ...
     def name(self, line: int) -> str: ...
     def is_clock(self, line: int) -> bool: ...
+    def handle(self, _lines: Sequence[int], /) -> str:
+        return ""
 
 
 def part_tokens(lines: Lines, part: JsonObject, line: int) -> int:
@@ -68,7 +72,7 @@ def shorten_part(lines: Lines, part: JsonObject, line: int, max_tokens: int) -> 
     """Return the part cut down to a limit; the same object if it has that size, or cannot shrink."""
     kind = part["type"]
     if kind == "text":
-        short = shorten_text(part["text"], max_tokens=max_tokens, count_text=lines.count_text)
+        short = _shorten_text(lines, part["text"], [line], max_tokens)
         return part if short == part["text"] else {"type": "text", "text": short}
     if not kind.startswith("tool_") or part_tokens(lines, part, line) <= max_tokens:
         return part
@@ -76,9 +80,14 @@ def shorten_part(lines: Lines, part: JsonObject, line: int, max_tokens: int) -> 
     return smaller(lines, part, line, max_tokens)
 
 
+def _shorten_text(lines: Lines, text: str, of: Sequence[int], max_tokens: int) -> str:
+    handle, count = lines.handle(of), lines.count_text
+    return shorten_text(text, max_tokens=max_tokens, count_text=count, handle=handle)
+
+
 def smallest_stub_tokens(lines: Lines) -> int:
     """Return what is left at most of a result of which not even the marker fits its limit."""
-    text = shorten_text("9 " * 99, max_tokens=1, count_text=lines.count_text)
+    text = _shorten_text(lines, "9 " * 99, (), 1)
     content = [{"type": "text", "text": text}]
     stub = {"type": "tool_result", "call_id": "c", "content": content}
     return lines.count(events.TOOL_RESULT, [stub]) + _LARGER_NUMBER_TOKENS
@@ -90,10 +99,11 @@ def _shorten_result(lines: Lines, result: JsonObject, line: int, max_tokens: int
     Images and documents are replaced by a line that names them. If not even the marker fits, the
     marker alone is left.
     """
-    text = "\n".join(map(_text_of, result.get("content", ())))
+    handle = lines.handle([line])
+    text = "\n".join(_text_of(part, handle) for part in result.get("content", ()))
     allowed, shortened = max_tokens, result
     for _ in range(_ROUNDS):
-        short = shorten_text(text, max_tokens=allowed, count_text=lines.count_text)
+        short = _shorten_text(lines, text, [line], allowed)
         shortened = {**result, "content": [{"type": "text", "text": short}]}
         over = part_tokens(lines, shortened, line) - max_tokens
         if over <= 0:
@@ -102,13 +112,13 @@ def _shorten_result(lines: Lines, result: JsonObject, line: int, max_tokens: int
     return shortened
 
 
-def _text_of(part: JsonObject) -> str:
+def _text_of(part: JsonObject, handle: str) -> str:
     """Return what stands for a part of a result in its text."""
     kind, text = part["type"], part.get("text") or ""
     if kind == "image":
-        return "[an image was left out here]"
+        return f"[an image was left out here{handle}]"
     if kind == "document" and not text:
-        return f"[the document {part.get('title') or 'without a title'} was left out here]"
+        return f"[the document {part.get('title') or 'without a title'} was left out here{handle}]"
     return str(text)
 
 
@@ -118,26 +128,33 @@ def _shorten_call(lines: Lines, call: JsonObject, line: int, max_tokens: int) ->
     Long strings go first, the longest most; then whole values; at last all arguments.
     """
     arguments: dict[str, Json] = call.get("arguments") or {}
+    handle = lines.handle([line])
+    shortest_chars = _SHORTEST_STRING_CHARS + len(handle)
 
     def with_arguments(smaller: Json) -> JsonObject:
         kept = {k: v for k, v in call.items() if k not in ("arguments_json", "signature")}
         return {**kept, "arguments": smaller}
 
     def clipped(text: str) -> str:
-        return shorten_text(text, max_tokens=longest_chars, count_text=len, unit="characters")
+        about: Any = {"count_text": len, "unit": "characters", "handle": handle}
+        return shorten_text(text, max_tokens=longest_chars, **about)
+
+    def outlined(value: Json) -> Json:
+        chars = _json_chars(value)
+        return value if chars <= shortest_chars else f"[… {chars:,} characters left out{handle} …]"
 
     chars = [0]
     _changed(arguments, lambda text: chars.append(len(text)))
     longest_chars = max(chars)
-    while longest_chars > _SHORTEST_STRING_CHARS:
-        longest_chars = max(longest_chars // 2, _SHORTEST_STRING_CHARS)
+    while longest_chars > shortest_chars:
+        longest_chars = max(longest_chars // 2, shortest_chars)
         shortened = with_arguments(_changed(arguments, clipped))
         if part_tokens(lines, shortened, line) <= max_tokens:
             return shortened
-    outlined = with_arguments({name: _outlined(value) for name, value in arguments.items()})
-    if part_tokens(lines, outlined, line) <= max_tokens:
-        return outlined
-    return with_arguments({"left_out": f"{_json_chars(arguments):,} characters"})
+    outline = with_arguments({name: outlined(value) for name, value in arguments.items()})
+    if part_tokens(lines, outline, line) <= max_tokens:
+        return outline
+    return with_arguments({"left_out": f"{_json_chars(arguments):,} characters{handle}"})
 
 
 def _changed(value: Json, change: Callable[[str], Json]) -> Json:
@@ -147,11 +164,6 @@ def _changed(value: Json, change: Callable[[str], Json]) -> Json:
     if hasattr(value, "items"):
         return {name: _changed(inner, change) for name, inner in value.items()}
     return [_changed(inner, change) for inner in value] if hasattr(value, "append") else value
-
-
-def _outlined(value: Json) -> Json:
-    chars = _json_chars(value)
-    return value if chars <= _SHORTEST_STRING_CHARS else f"[… {chars:,} characters left out …]"
 
 
 def _json_chars(value: Json) -> int:

@@ -56,6 +56,9 @@ class Lines:
     def is_clock(self, line: int) -> bool:
         return line < 0
 
+    def handle(self, _lines: Sequence[int]) -> str:
+        return ""
+
 
 def segment(lines: Iterable[tuple[int, int]], *, first_seq: int = 1, after_seq: int = 0) -> Segment:
     """Return lines of (kind, tokens), a minute apart."""

@@ -243,6 +243,9 @@ class Lines:
     def is_clock(self, line: int) -> bool:
         return line < -1
 
+    def handle(self, _lines: Sequence[int]) -> str:
+        return ""
+
 
 KINDS = (
     USER,

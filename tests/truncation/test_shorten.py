@@ -1,6 +1,7 @@
 """Parts made smaller, each as a function of itself and its limit."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -30,6 +31,9 @@ class Alone:
 
     def is_clock(self, line: int) -> bool:
         return line < -1
+
+    def handle(self, _lines: Sequence[int]) -> str:
+        return ""
 
 
 def short(part: JsonObject, limit: int) -> JsonObject:
