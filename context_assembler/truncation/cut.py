@@ -455,20 +455,21 @@ class Plan:
 
         Once a cut could free no step besides the opening, that is given up for good.
         """
-        ends = self.history.ends
+        ends, named_room = self.history.ends, room - self.names_tokens
         view = self.opened if not found or found[-1].view is self.opened else self.whole
         freed = found[-1].freed if found else 0
         while True:
             after = found[-1].exchanges + 1 if found else 1
             if ends[-1] <= room + freed or after >= len(ends):
                 return found
-            cutter = _Cutter(view, bisect_right(ends, room + freed, lo=after), room)
+            # A cut frees its step, and room for the names of its marker.
+            cutter = _Cutter(view, bisect_right(ends, room + freed, lo=after), named_room)
             if view is not self.whole and not cutter.leaves_a_step:
                 view = self.whole
-                cutter = _Cutter(view, cutter.count, room)
+                cutter = _Cutter(view, cutter.count, named_room)
             if self.own is not None:
-                chosen, place = self._chosen(cutter.count, room)
-                cutter = _Cutter(chosen, cutter.count, room, keeps=False)
+                chosen, place = self._chosen(cutter.count, named_room)
+                cutter = _Cutter(chosen, cutter.count, named_room, keeps=False)
             else:
                 place = cutter.stepped(len(found) + 1)
             if place is None and cutter.keeps:

@@ -79,10 +79,9 @@ class Session:
         ]
 
     def steps(self, length: int | None = None) -> float:
-        """Return how many steps, less the names of a marker, the first turns are beyond the room."""
+        """Return how many steps the first turns are beyond the room."""
         beyond = max(0, total(self.talk[:length]) - self.room_tokens)
-        step = STEP_SHARE * (self.room_tokens - total(self.talk[:1]))
-        return beyond / (step - 0.03 * self.room_tokens)
+        return beyond / (STEP_SHARE * (self.room_tokens - total(self.talk[:1])))
 
 
 def drawn(seed: int, *, room_share: float, dwarfing: float = 0.0) -> Session:
