@@ -3,13 +3,13 @@
     python -m benchmarks.replay [--shares 0.25 0.5 0.9] [--seeds N] [--who fit_messages]
 
 Messages are appended one by one, and before each reply the context is assembled, or the list fitted by
-`fit_messages`, with settings as they come and a budget of a share of the whole session. Figures are over the calls after the session
-first exceeds the budget; costs are over all calls, divided by those of sending everything. Cached is
+`fit_messages`, with settings as they come and a budget of a share of the whole session. Figures are
+over the calls after the session first exceeds the budget; costs are over all calls, divided by those of sending everything. Cached is
 the longest common prefix with the payload before, in whole messages; a cached token costs 0.1, any
 other 1.25 (Anthropic) or 1 (OpenAI). Pinned is what the user asked to keep; a list has no pins. Valid are
-payloads that break no rule of the harness, or of the library's checker without it. Needed is the share of
-the names in the recorded next reply, of those that the history has, that the payload has as well. The sessions are those of
-the harness in CONTEXT_ASSEMBLER_BENCH, or laid end to end from the corpus, or generated.
+payloads that break no rule of the harness, or of the library's checker without it. Needed is the
+share of the names in the recorded next reply, of those that the history has, that the payload has as
+well. The sessions are those of the harness in CONTEXT_ASSEMBLER_BENCH, or laid end to end from the corpus, or generated.
 """
 
 import argparse

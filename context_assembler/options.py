@@ -747,7 +747,7 @@ class TruncationSettings(Settings):
         note_above_share: Share of the input budget above which a note says that the window is
             nearly full; no note by default.
         cache_stable: Whether cuts happen at checkpoints only.
-        step_share: How much a cut frees, as a share of the room for history.
+        step_share: How much a cut frees besides its own line, as a share of the room for history.
         opening_share: How much `smart` keeps after the task, as a share of the room, so that it
             stays cached; at most half of what a cut leaves.
         marker_tokens: The most that a cut's line may take to list names of what was left out, and

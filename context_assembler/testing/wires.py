@@ -1,6 +1,7 @@
 """How the four APIs are spoken by the local provider: bodies in, replies, streams and errors out."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -80,7 +81,7 @@ def _event(kind: str, **fields: Any) -> str:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
 
 
-class Wire:
+class Wire(ABC):
     """One API."""
 
     provider = ""
@@ -110,9 +111,8 @@ class Wire:
         """Return the blocks of one message."""
         return [*_blocks(message.get("content")), *objects_in(message.get("tool_calls"))]
 
-    def threshold(self, body: JsonObject) -> float:
+    def threshold(self, _body: JsonObject, /) -> float:
         """Return from how many tokens on the provider compacts; 0: it does nothing else."""
-        del body
         return inf
 
     def summarized(self, text: str, seal: str) -> JsonObject:
@@ -120,13 +120,13 @@ class Wire:
         block = {"type": "compaction", "content": text} | ({"signature": seal} if seal else {})
         return {"role": "assistant", "content": [block]}
 
+    @abstractmethod
     def reply(self, answer: Answer) -> dict[str, Any]:
         """Return the answer as JSON."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stream(self, reply: dict[str, Any]) -> Iterator[str]:
         """Yield the reply as server-sent events."""
-        raise NotImplementedError
 
     def error(self, refused: RefusedError) -> JsonObject:
         """Return an error as JSON."""

@@ -307,8 +307,7 @@ class _Place(NamedTuple):
     left was shortened. If nothing more could be dropped, `left` is the tokens that the rest is
     shortened to; what comes in later stands behind it whole. `is_bare` leaves out the marker and
     clock notes: neither is worth a word of the user, or a request. Of `repeats`, a line is
-    left each. `seen` is how many exchanges the names of the
-    marker are looked for in; 0: it has none.
+    left each. `seen` is how many exchanges the marker's names are looked for in; 0: it has none.
     """
 
     kept: int

@@ -19,7 +19,7 @@ from context_assembler.errors import ContextOverflowError
 from context_assembler.options import AssemblerConfig, CompactionSettings
 from context_assembler.testing import event_log
 
-EXAMPLES = int(os.environ.get("COMPACTION_EXAMPLES", "80"))
+EXAMPLES = int(os.environ.get("COMPACTION_EXAMPLES", "150"))
 MODELS = ("claude-opus-5-5", "gpt-5.5", "gemini-3.5-flash", "gpt-4.1")
 SIZES = st.sampled_from([3, 30, 150, 600])  # words
 REMEDIES = {

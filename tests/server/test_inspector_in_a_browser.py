@@ -158,7 +158,7 @@ def test_the_steps_are_priced_by_policy(browser: Browser, pages: httpx.Client) -
         assert page.locator("#costs tbody").inner_text().count("$") > 1
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS[::3])
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_everybody_can_read_the_pages(
     browser: Browser, pages: httpx.Client, width: int, scheme: Any
 ) -> None:
