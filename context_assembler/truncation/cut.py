@@ -481,10 +481,10 @@ class Plan:
                 place = place._replace(is_checkpoint=True, repeats=cutter.repeats)
                 named = place._replace(seen=cutter.count - 1)
                 names = self._marker(cutter.view, named) - self._marker(cutter.view, place)
-                if place.left is None and 0 < names <= room + freed - ends[cutter.count]:
+                spare = freed - max(ends[cutter.count] - room, (len(found) + 1) * self.step)
+                if place.left is None and 0 < names <= spare:
                     place, freed = named, freed - names
-            end = ends[cutter.count]
-            found.append(_Checkpoint(cutter.count, end, place, cutter.view, freed))
+            found.append(_Checkpoint(cutter.count, ends[cutter.count], place, cutter.view, freed))
 
     def _chosen(
         self, count: int, room: int, *, frees: bool = True
