@@ -10,13 +10,8 @@ from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError, StoreLockedError
 
-KEY_VARIABLE: Final = "CONTEXT_ASSEMBLER_SESSIONS_KEY"
 _MARK: Final = b"\xff\xc0ca"  # no text and no JSON begins like this
 _NONCE_BYTES: Final = 12
-_OPEN_IT: Final = (
-    "Open it with open_store(url, encryption=Encryption(key_of)), or set the key in base64 as "
-    f"{KEY_VARIABLE} (ID:KEY if its id is not '1')."
-)
 
 
 class Plain:
@@ -29,7 +24,7 @@ class Plain:
     def open(self, stored: bytes) -> bytes:
         """Return the value that was sealed, or that was stored without a key."""
         if stored[: len(_MARK)] == _MARK:
-            raise StoreLockedError(_key_id(stored), "and no key was given", remedy=_OPEN_IT)
+            raise _locked(_key_id(stored), "and no key was given")
         return stored
 
 
@@ -67,11 +62,8 @@ class Encryption(Plain):
         try:
             return bytes(self._cipher(key_id).decrypt(nonce, sealed, stored[:at]))
         except (InvalidTag, ValueError) as error:
-            remedy = (
-                f"Have key_of return the key that {key_id!r} stands for; else restore a backup."
-            )
             reason = "and the key given is another one, or the value is damaged"
-            raise StoreLockedError(key_id, reason, remedy=remedy) from error
+            raise _locked(key_id, reason) from error
 
     def _cipher(self, key_id: str) -> Any:
         if key_id not in self._ciphers:
@@ -82,16 +74,14 @@ class Encryption(Plain):
             try:
                 self._ciphers[key_id] = AESGCM(self._key_of(key_id))
             except (LookupError, TypeError, ValueError) as error:
-                remedy = "Have key_of return 16, 24 or 32 bytes for that id, or write them as "
-                remedy += f"{KEY_VARIABLE}={key_id}:KEY, in base64."
                 reason = f"and key_of returned no such key: {error}"
-                raise StoreLockedError(key_id, reason, remedy=remedy) from error
+                raise _locked(key_id, reason) from error
         return self._ciphers[key_id]
 
 
 def encryption_from_environment() -> Plain:
     """Return the encryption with the keys of the environment, the first for what is new, or none."""
-    if not (given := os.environ.get(KEY_VARIABLE)):
+    if not (given := os.environ.get("CONTEXT_ASSEMBLER_SESSIONS_KEY")):
         return Plain()
     pairs = (one.strip().rpartition(":") for one in given.split(","))
     keys = {key_id or "1": key for key_id, _, key in pairs}
@@ -101,3 +91,12 @@ def encryption_from_environment() -> Plain:
 def _key_id(stored: bytes) -> str:
     start = len(_MARK) + 1
     return stored[start : start + stored[start - 1]].decode(errors="replace")
+
+
+def _locked(key_id: str, reason: str) -> StoreLockedError:
+    remedy = (
+        "Open it with open_store(url, encryption=Encryption(key_of)) and have key_of return the 16, "
+        "24 or 32 bytes of that key, or write them in base64 as "
+        f"CONTEXT_ASSEMBLER_SESSIONS_KEY={key_id}:KEY."
+    )
+    return StoreLockedError(key_id, reason, remedy=remedy)

@@ -23,7 +23,15 @@ _TROUBLES: Final[Mapping[int, tuple[str, str]]] = {
     sqlite3.SQLITE_CANTOPEN: ("the file cannot be opened", _PLACE),
     sqlite3.SQLITE_PERM: ("access is denied", _PLACE),
 }
-_VERSION: Final = "SELECT CAST(version AS INTEGER) FROM context_assembler_versions WHERE store = ?"
+VERSION: Final = "SELECT CAST(version AS INTEGER) FROM context_assembler_versions WHERE store = ?"
+VERSIONS: Final = (
+    "CREATE TABLE IF NOT EXISTS context_assembler_versions "
+    "(store TEXT PRIMARY KEY, version INTEGER NOT NULL)"
+)
+KEEP_VERSION: Final = (
+    "INSERT INTO context_assembler_versions VALUES (?, ?) "
+    "ON CONFLICT (store) DO UPDATE SET version = excluded.version"
+)
 
 
 class Schema(NamedTuple):
@@ -41,6 +49,26 @@ class Schema(NamedTuple):
     migrations: Sequence[str | Callable[[sqlite3.Connection], None]]
     table: str
     unavailable: Callable[..., StoreError] = StoreUnavailableError
+
+    def lacking(
+        self, location: str, version: int, *, has_table: bool
+    ) -> Sequence[str | Callable[[sqlite3.Connection], None]]:
+        """Return the migrations that tables of a version lack.
+
+        Raises:
+            StoreError: The tables are another program's, or of a newer version.
+        """
+        if not version and has_table:
+            reason = f"it has a table {self.table!r} of another program"
+            remedy = "Give another file or database, or another schema in the URL of a server: "
+            remedy += "?options=-csearch_path%3DSCHEMA"
+            raise self.unavailable(location, reason=reason, remedy=remedy)
+        if version > len(self.migrations):
+            reason = f"its tables are of version {version}, this package knows "
+            reason += str(len(self.migrations))
+            remedy = "Upgrade the package: pip install --upgrade context-assembler"
+            raise self.unavailable(location, reason=reason, remedy=remedy)
+        return self.migrations[version:]
 
 
 class _Slot:
@@ -83,8 +111,8 @@ class SqliteFile:
     """
 
     def __init__(self, path: Path | None, schema: Schema, *, busy_seconds: float) -> None:
-        self.path = path
-        self.schema = schema
+        self.path, self.schema = path, schema
+        self._location = str(path or ":memory:")
         self._busy_ms = int(busy_seconds * 1000)
         self._memory: sqlite3.Connection | None = None
         self._known: tuple[float, ...] | None = None  # the file that is open
@@ -176,13 +204,13 @@ class SqliteFile:
         # Source: https://www.sqlite.org/wal.html#read_only_databases (read 2026-11-29)
         db = self._connect(f"{path.as_uri()}?mode={'rwc' if creates else 'rw'}")
         try:
-            version = self._version(db)
+            version, lacking = self._version(db)
             if not version and not creates:
                 db.close()
                 return None
             if not version:  # it takes a lock, and a file with tables stays as it is
                 db.execute("PRAGMA auto_vacuum = FULL")
-            if version < len(self.schema.migrations):
+            if lacking:
                 self._migrate(db)
             db.execute("PRAGMA cache_size = -4000")  # KiB
             db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
@@ -205,46 +233,30 @@ class SqliteFile:
             check_same_thread=False,
         )
 
-    def _version(self, db: sqlite3.Connection) -> int:
-        """Return the version of the tables; 0 if there are none.
-
-        Raises:
-            StoreError: The tables are another program's, or of a newer version.
-        """
+    def _version(
+        self, db: sqlite3.Connection
+    ) -> tuple[int, Sequence[str | Callable[[sqlite3.Connection], None]]]:
+        """Return the version of the tables, 0 if there are none, and the migrations they lack."""
         # In this order: another process may be migrating.
         names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
         has_versions = "context_assembler_versions" in names
-        found = db.execute(_VERSION, (self.schema.store,)).fetchone() if has_versions else None
-        version, known = int(found[0]) if found else 0, len(self.schema.migrations)
-        if not version and self.schema.table in names:
-            raise self._unavailable(
-                "it is the database of another program",
-                "Give the path of another file; a new one is created.",
-            )
-        if version > known:
-            raise self._unavailable(
-                f"its tables are of version {version}, this package knows {known}",
-                "Upgrade the package: pip install --upgrade context-assembler",
-            )
-        return version
+        found = db.execute(VERSION, (self.schema.store,)).fetchone() if has_versions else None
+        version, has_table = found[0] if found else 0, self.schema.table in names
+        return version, self.schema.lacking(self._location, version, has_table=has_table)
 
     def _migrate(self, db: sqlite3.Connection) -> None:
         """Apply the migrations that the file lacks, all or none, one process at a time."""
-        store, migrations, *_ = self.schema
         with self._transaction(db):
             # The version is read under the lock: another process may have migrated meanwhile.
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS context_assembler_versions "
-                "(store TEXT PRIMARY KEY, version INTEGER NOT NULL)"
-            )
-            found = db.execute(_VERSION, (store,)).fetchone()
-            for step in migrations[found[0] if found else 0 :]:
+            _, lacking = self._version(db)
+            for step in lacking:
                 if callable(step):
                     step(db)
-                for statement in () if callable(step) else step.split(";"):
-                    db.execute(statement)
-            row = (store, len(migrations))
-            db.execute("INSERT OR REPLACE INTO context_assembler_versions VALUES (?, ?)", row)
+                else:
+                    for statement in step.split(";"):
+                        db.execute(statement)
+            db.execute(VERSIONS)
+            db.execute(KEEP_VERSION, (self.schema.store, len(self.schema.migrations)))
 
     @contextmanager
     def _transaction(self, db: sqlite3.Connection, *, waits: bool = True) -> Generator[None]:
@@ -264,8 +276,7 @@ class SqliteFile:
                 db.execute("ROLLBACK")
 
     def _unavailable(self, reason: str, remedy: str) -> StoreError:
-        where = str(self.path or ":memory:")
-        return self.schema.unavailable(where, reason=reason, remedy=remedy)
+        return self.schema.unavailable(self._location, reason=reason, remedy=remedy)
 
 
 def _identity(path: Path) -> tuple[float, ...] | None:
@@ -295,9 +306,8 @@ def path_of(url: str) -> Path | None:
     file = Path(f"/{relative}" if path[0] == "/" else path).expanduser().absolute()
     # SQLAlchemy takes what stands behind three slashes for a path from the current folder.
     # https://docs.sqlalchemy.org/en/20/core/engines.html#sqlite (read 2026-11-30)
-    folder, other = file.parent, Path(relative).absolute().parent
-    is_unlikely = folder == folder.parent or not folder.is_dir()
-    if path != location and path[1] != "/" and is_unlikely and folder != other and other.is_dir():
+    is_unlikely = file.parent == file.parent.parent or not file.parent.is_dir()
+    if path != location and path[1] != "/" and is_unlikely and Path(relative).parent.is_dir():
         raise ConfigurationError(
             f"{url!r} is {str(file)!r} here, but {relative!r} in this folder to SQLAlchemy.",
             remedy=f"Write 'sqlite:{relative}' for this folder's, else 'sqlite:///{file}'.",

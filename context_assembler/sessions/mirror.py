@@ -2,12 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from context_assembler.errors import ConcurrentAppendError, ConfigurationError
 from context_assembler.events import CallRow, SessionEvent, SessionHead, to_json
 from context_assembler.ports import EventSource
+from context_assembler.sessions.copying import with_calls
 from context_assembler.sessions.sqlite import MemoryStore, call_from_json, nonce_of
 
 _MOST_SESSIONS: Final = 256
@@ -93,16 +95,14 @@ class Mirror:
             events.append(event)
             if event.seq == until_seq:
                 break
-        try:
-            expected_seq, batch = last_seq, list[SessionEvent]()
-            for event in events:  # a row is kept with the reply that it belongs to
-                batch.append(event)
-                row = event.metadata.get(_CALL)
-                if row or event is events[-1]:
-                    call = call_from_json(row) if row else None
-                    self.memory.append_now(
-                        session_id, batch, expected_seq=expected_seq, call=call, texts=texts
-                    )
-                    expected_seq, batch = event.seq, []
-        except ConcurrentAppendError:
-            pass  # another task read the same events meanwhile
+        with suppress(ConcurrentAppendError):  # another task read the same events meanwhile
+            for batch, call in with_calls(events, _call_of):
+                self.memory.append_now(
+                    session_id, batch, expected_seq=last_seq, call=call, texts=texts
+                )
+                last_seq = batch[-1].seq
+
+
+def _call_of(event: SessionEvent) -> CallRow | None:
+    row = event.metadata.get(_CALL)
+    return call_from_json(row) if row else None

@@ -14,38 +14,20 @@ from re import sub
 from typing import Any, Final
 
 from context_assembler.errors import MissingExtraError, StoreError, without_parts
-from context_assembler.sessions.files import Schema, SqliteFile
-from context_assembler.sessions.sqlite import SCHEMA as SQLITE_SCHEMA
-from context_assembler.sessions.sqlite import SqlStore
+from context_assembler.sessions.files import KEEP_VERSION, VERSION, VERSIONS, SqliteFile
+from context_assembler.sessions.sqlite import SCHEMA, SqlStore
 
-SCHEMA: Final = Schema(
-    store="sessions",
-    migrations=(
-        """
-        CREATE TABLE sessions (
-            key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-            id text COLLATE "C" NOT NULL UNIQUE, incarnation text NOT NULL, version bigint NOT NULL,
-            last_seq bigint NOT NULL, record bytea NOT NULL, created_at double precision);
-        CREATE TABLE events (
-            key bigint PRIMARY KEY, kind smallint NOT NULL, id text COLLATE "C" NOT NULL,
-            created_at double precision, columns bytea NOT NULL, body bytea NOT NULL);
-        CREATE UNIQUE INDEX events_by_id ON events ((key >> 32), id);
-        CREATE TABLE families (number smallint PRIMARY KEY, key text COLLATE "C" NOT NULL UNIQUE);
-        CREATE TABLE blocks (key bigint PRIMARY KEY, data bytea NOT NULL);
-        CREATE TABLE derived (
-            session bigint, purpose text COLLATE "C", seq bigint, value bytea NOT NULL,
-            PRIMARY KEY (session, purpose, seq));
-        CREATE TABLE calls (
-            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session bigint NOT NULL,
-            reply_seq bigint NOT NULL, answers_seq bigint NOT NULL, model text NOT NULL,
-            factor double precision NOT NULL, learned text COLLATE "C", body bytea NOT NULL);
-        CREATE INDEX calls_by_session ON calls (session, reply_seq);
-        CREATE INDEX calls_by_learned ON calls (learned, number) WHERE learned IS NOT NULL;
-        CREATE TABLE texts (hash text COLLATE "C" PRIMARY KEY, text bytea NOT NULL)
-        """,
-    ),
-    table="sessions",
-)
+_IDENTITY: Final = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+_WORDS: Final = {  # of SQLite's tables
+    "INTEGER PRIMARY KEY AUTOINCREMENT": _IDENTITY,
+    "number INTEGER PRIMARY KEY, session": f"number {_IDENTITY}, session",
+    "INTEGER": "bigint",
+    "REAL": "double precision",
+    "TEXT": 'text COLLATE "C"',
+    "BLOB": "bytea",
+    " WITHOUT ROWID": "",
+    "(learned)": "(learned, number)",
+}
 PLACE: Final = "context_assembler"  # the schema of the tables, if the URL names none
 _WRITERS: Final = 8
 _MOST_IDLE: Final = 8
@@ -56,6 +38,10 @@ _SETTINGS: Final = {"jit": "off", "random_page_cost": "1.1", "lock_timeout": "10
 _REMEDIES: Final = {  # by a word of what the server or its library says
     "percent-encoded": "Write %25 for % in the URL, %40 for @ and %2F for / in user and password."
 }
+_CHECK: Final = (
+    "Check that the server runs and is not locked, and host, port, user, password and database in "
+    "the URL."
+)
 _BUSY: Final = "Another process holds the session: try again."
 _GRANT: Final = (
     "Have an owner create the schema and write once, and grant USAGE on it, and SELECT, INSERT, "
@@ -66,7 +52,6 @@ _SET: Final = "SELECT set_config(?, ?, false)"
 _HASTY: Final = "SELECT set_config('lock_timeout', '20ms', true)"
 _NOT_DURABLE: Final = "SELECT set_config('synchronous_commit', 'off', true)"
 _HAS_TABLE: Final = "SELECT to_regclass(?) IS NOT NULL"
-_VERSION: Final = "SELECT version FROM context_assembler_versions WHERE store = ?"
 _INHERITED: Final = list[object]()  # of the process that forked, whose sockets they are
 
 
@@ -107,6 +92,14 @@ class Link:
         with nullcontext() if self.raw.pgconn.pipeline_status else self.raw.pipeline():
             cursors = [self.execute(sql, row) for row in rows]
             return [found for cursor in cursors for found in cursor]
+
+
+def _translated(scripts: Sequence[Any]) -> str:
+    """Return SQLite's scripts as PostgreSQL reads them."""
+    script = ";".join(scripts)
+    for word, other in _WORDS.items():
+        script = script.replace(word, other)
+    return script
 
 
 @lru_cache
@@ -166,15 +159,11 @@ class PostgresServer:
             said = without_parts(" ".join(str(error).split()), self.url)
             remedy = next((fix for word, fix in self._remedies.items() if word in said), "")
             if not remedy and isinstance(error, psycopg.OperationalError):
-                remedy = (
-                    "Check that the server runs and is not locked, and host, port, user, password "
-                    "and database in the URL."
-                )
-            reason, remedy = (
-                f"{down}PostgreSQL says: {said}",
-                remedy or "Look into the server's log.",
-            )
-            raise self.unavailable(self.url, reason=reason, remedy=remedy) from None
+                remedy = _CHECK
+            remedy = remedy or "Look into the server's log."
+            raise self.unavailable(
+                self.url, reason=f"{down}PostgreSQL says: {said}", remedy=remedy
+            ) from None
 
     def close(self) -> None:
         """Close the connections that nobody uses; the others are closed after their use."""
@@ -211,7 +200,7 @@ class PostgresTables:
             url, "A session store on PostgreSQL", SCHEMA.unavailable, remedies=_SESSION_REMEDIES
         )
         self._has_place = "search_path" in url
-        self._empty = SqliteFile(None, SQLITE_SCHEMA, busy_seconds=0)
+        self._empty = SqliteFile(None, SCHEMA, busy_seconds=0)
         self.close = self._server.close
 
     def each(self, db: Any, sql: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -256,7 +245,6 @@ class PostgresTables:
 
     def _prepare(self, link: Link, *, creates: bool) -> None:
         """Find out the version of the tables; if it writes, apply the migrations that they lack."""
-        store, migrations, table, _ = SCHEMA
         if not self._has_place:
             link.execute(_SET, ("search_path", PLACE))
         with link.raw.transaction():
@@ -267,35 +255,15 @@ class PostgresTables:
                     link.execute(f"CREATE SCHEMA {PLACE}")
             # With the schema's name: what a user has no right to is not taken for nothing.
             place = "" if self._has_place else f"{PLACE}."
-            names = ("context_assembler_versions", table)
+            names = ("context_assembler_versions", SCHEMA.table)
             (has_versions,), (has_table,) = link.each(_HAS_TABLE, [(place + n,) for n in names])
-            found = link.execute(_VERSION, (store,)).fetchone() if has_versions else None
-            version, known = found[0] if found else 0, len(migrations)
-            if not version and has_table:
-                raise SCHEMA.unavailable(
-                    self._server.url,
-                    reason=f"it has a table {table!r} of another program",
-                    remedy="Give another database, or another schema in the URL: "
-                    "?options=-csearch_path%3DSCHEMA",
-                )
-            if version > known:
-                raise SCHEMA.unavailable(
-                    self._server.url,
-                    reason=f"its tables are of version {version}, this package knows {known}",
-                    remedy="Upgrade the package: pip install --upgrade context-assembler",
-                )
-            if creates and version < known:
-                scripts = [step for step in migrations[version:] if isinstance(step, str)]
-                for statement in ";".join(scripts).split(";"):
+            found = link.execute(VERSION, (SCHEMA.store,)).fetchone() if has_versions else None
+            version = found[0] if found else 0
+            lacking = SCHEMA.lacking(self._server.url, version, has_table=has_table)
+            if creates and lacking:
+                for statement in _translated(lacking).split(";"):
                     link.execute(statement)
-                link.execute(
-                    "CREATE TABLE IF NOT EXISTS context_assembler_versions "
-                    '(store text COLLATE "C" PRIMARY KEY, version integer NOT NULL)'
-                )
-                link.execute(
-                    "INSERT INTO context_assembler_versions VALUES (?, ?) "
-                    "ON CONFLICT (store) DO UPDATE SET version = excluded.version",
-                    (store, known),
-                )
-                version = known
+                link.execute(VERSIONS)
+                version += len(lacking)
+                link.execute(KEEP_VERSION, (SCHEMA.store, version))
         link.version = version

@@ -75,7 +75,7 @@ SCHEMA: Final = Schema(
         CREATE TABLE events (
             key INTEGER PRIMARY KEY, kind INTEGER NOT NULL, id TEXT NOT NULL, created_at REAL,
             columns BLOB NOT NULL, body BLOB NOT NULL);
-        CREATE UNIQUE INDEX events_by_id ON events (key >> 32, id);
+        CREATE UNIQUE INDEX events_by_id ON events ((key >> 32), id);
         CREATE TABLE families (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
         CREATE TABLE blocks (key INTEGER PRIMARY KEY, data BLOB NOT NULL);
         CREATE TABLE derived (
@@ -253,11 +253,11 @@ class SqlStore:
             _add_rows(shared, counts, recent, number)
         else:
             with self._file.reading() as db, _decoding(f"A column of session {session_id!r}"):
-                key, last_seq = find_session(db, session_id)
-                number = family_numbers(db).get(family.key, _NO_FAMILY)
+                key, last_seq = _find_session(db, session_id)
+                number = _family_numbers(db).get(family.key, _NO_FAMILY)
                 shared, counts = _stored(db, key, number, after_seq)
             if after_seq + len(shared[0]) < last_seq:
-                raise damaged(f"An event of session {session_id!r}", "it is not there")
+                raise _damaged(f"An event of session {session_id!r}", "it is not there")
         kinds, marks, *others = shared
         if len(counts[0]) < len(kinds):
             counts = self._count(session_id, family, after_seq)
@@ -277,7 +277,7 @@ class SqlStore:
         last_seq = self._heads[session_id][1].last_seq if session_id in self._heads else 0
         told = {seq for first, last in spans for seq in range(first, min(last, last_seq) + 1)}
         if missing := told.difference([seq for seq, _ in rows]):
-            raise damaged(f"Event {min(missing)} of {session_id!r}", "it is not there")
+            raise _damaged(f"Event {min(missing)} of {session_id!r}", "it is not there")
         return self._load_all(rows, session_id)
 
     def rows(
@@ -375,6 +375,7 @@ class SqlStore:
         expected_seq: int | None = None,
         call: CallRow | None = None,
         texts: Mapping[str, str] | None = None,
+        is_durable: bool = True,
     ) -> list[SessionEvent]:
         """Append in one transaction, with columns for every family that the file knows.
 
@@ -382,6 +383,7 @@ class SqlStore:
             expected_seq: The last number that the caller has seen.
             call: The row of the call that the last of the events answers.
             texts: System prompts and tool lists that the row names, by hash.
+            is_durable: Whether to wait for the disk, too.
 
         Raises:
             ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
@@ -399,7 +401,8 @@ class SqlStore:
         counted = {key: _counts(family, pairs) for key, family in known.items() if family}
         # Asked first, it is on its way to a server with what is asked next. Left open, it would hold
         # the connection at what it reads now: an error keeps its frame.
-        with self.writing() as db, closing(db.execute(_FAMILIES)) as listed:
+        writing = self.writing(is_durable=is_durable)
+        with writing as db, closing(db.execute(_FAMILIES)) as listed:
             found = self._look_up(db, session_id)
             if found is None and rows:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
@@ -414,7 +417,7 @@ class SqlStore:
                 )
             if not rows:
                 return []
-            numbers = family_numbers(db, counted, listed)
+            numbers = _family_numbers(db, counted, listed)
             counts = {numbers[name]: columns for name, columns in counted.items()}
             wanted = [row.event.id or f"evt_{seq}" for seq, row in enumerate(rows, last_seq + 1)]
             near = [(key, event_id, f"{event_id}(") for event_id in wanted]  # with marks, too
@@ -456,10 +459,10 @@ class SqlStore:
             if self._look_up(db, session.id):
                 raise taken(session.id)
             self._put(db, session, replaces=False)
-            new, _ = find_session(db, session.id)
+            new, _ = _find_session(db, session.id)
             for statement in _FORKS.split(";"):
                 db.execute(statement, (key, new, at))
-            for number in (0, *family_numbers(db).values()):
+            for number in (0, *_family_numbers(db).values()):
                 columns = [column[:at] for column in _in_blocks(db, key, number, 0)]
                 _keep_blocks(db, new, number, 0, columns)
 
@@ -646,14 +649,14 @@ class SqlStore:
         with self._file.reading() as db:
             head = self._heads.get(session_id)
             return (read(db, head[0][0]) if head else []) or read(
-                db, find_session(db, session_id)[0]
+                db, _find_session(db, session_id)[0]
             )
 
     def _count(self, session_id: str, family: TokenFamily, after_seq: int) -> _Columns:
         """Count what the family has not counted yet, and keep the counts if the store can."""
         with self._file.reading() as db:
-            key, _ = find_session(db, session_id)
-            number = family_numbers(db).get(family.key, _NO_FAMILY)
+            key, _ = _find_session(db, session_id)
+            number = _family_numbers(db).get(family.key, _NO_FAMILY)
             shared, known = _stored(db, key, number, 0)
         counted = len(known[0])
         bodies = self.bodies(session_id, [(counted + 1, len(shared[0]))])
@@ -664,7 +667,7 @@ class SqlStore:
             self.writing(waits=False, is_durable=False) as db,
         ):
             if (self._look_up(db, session_id) or (0,))[0] == key:
-                number = family_numbers(db, [family.key])[family.key]
+                number = _family_numbers(db, [family.key])[family.key]
                 _keep_blocks(db, key, number, 0, columns)
         return [column[after_seq:] for column in columns]
 
@@ -728,7 +731,7 @@ def nonce_of(*secret: object, size: int = 3) -> str:
     return blake2b(repr(secret).encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
 
 
-def find_session(db: Connection, session_id: str) -> tuple[int, int]:
+def _find_session(db: Connection, session_id: str) -> tuple[int, int]:
     """Return the session's key and last sequence number."""
     found: tuple[int, int] | None = db.execute(_LOOK_UP, (session_id,)).fetchone()
     if found is None:
@@ -794,7 +797,7 @@ def _insert_events(
             db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", values)
         except IntegrityError as error:
             where, reason = f"The record of {session_id!r}", "it counts too few events"
-            raise damaged(where, reason) from error
+            raise _damaged(where, reason) from error
         added[key << 32 | seq] = row.kind, created, columns, row.raw
         stored.append(replace(row.event, id=event_id, seq=seq))
         if row.kind & SIGNED:
@@ -825,10 +828,10 @@ def _decoding(where: str) -> Generator[None]:
     except UnknownSessionError:
         raise
     except _FLAWS as error:
-        raise damaged(where, error.__cause__ or error) from error
+        raise _damaged(where, error.__cause__ or error) from error
 
 
-def damaged(where: str, error: BaseException | str) -> EventFormatError:
+def _damaged(where: str, error: BaseException | str) -> EventFormatError:
     kind = "" if error.__class__ in (str, ValueError) else f"{type(error).__name__}: "
     remedy = "Upgrade the package if a newer version wrote it; else restore a backup."
     return EventFormatError(where=where, reason=f"{kind}{error}", remedy=remedy)
@@ -855,7 +858,7 @@ def _check_id(name: str, given: str) -> None:
 # ---- columns ----
 
 
-def family_numbers(
+def _family_numbers(
     db: Connection, used: Iterable[str] = (), listed: Iterable[tuple[str, int]] | None = None
 ) -> dict[str, int]:
     """Return the numbers of the families that the file knows, by their keys; `used` get one."""
@@ -904,13 +907,6 @@ def _add_rows(shared: _Columns, counts: _Columns, rows: Sequence[Any], number: i
             column.append(value)
 
 
-def renumbered(columns: bytes, numbers: Mapping[int, int]) -> bytes:
-    """Return what stands with an event with other numbers of its families."""
-    counts = _OWN_COUNTS.iter_unpack(columns[_OWN.size :])
-    packed = [_OWN_COUNTS.pack(numbers[number], *rest) for number, *rest in counts]
-    return columns[: _OWN.size] + b"".join(packed)
-
-
 def _no_columns(number: int) -> _Columns:
     return [array(code) for code in (_COUNTS if number else _SHARED)]
 
@@ -929,12 +925,6 @@ def _in_blocks(db: Connection, key: int, number: int, after_seq: int) -> _Column
             column.frombytes(data[at:end])
             at = end
     return [column[skipped:] for column in columns] if skipped else columns
-
-
-def last_in_block(place: int, data: bytes) -> int:
-    """Return the last sequence number in a block; `place` is its key without the session."""
-    size = sum(column.itemsize for column in _no_columns(place >> 24))
-    return (place & 0xFFFFFF) * BLOCK + len(data) // size
 
 
 def _keep_blocks(db: Connection, key: int, number: int, after_seq: int, columns: _Columns) -> None:

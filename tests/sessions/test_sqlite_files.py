@@ -169,7 +169,11 @@ BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "not a database": (_not_a_database, "not a SQLite database", "another file"),
     "a folder": (Path.mkdir, "cannot be opened", "that it is a file"),
     "a newer version": (_newer, "version 99, this package knows 1", "--upgrade"),
-    "another program's database": (_of_another_program, "another program", "another file"),
+    "another program's database": (
+        _of_another_program,
+        "another program",
+        "another file or database",
+    ),
     "damaged pages": (_damaged, "damaged", "recover"),
 }
 
