@@ -1,15 +1,15 @@
 """A function as a tool: its schema from its signature, its words from its docstring.
 
-Plain types and docstrings are read here; pydantic and griffe, which take long to load, read the rest.
+Plain types are read here; pydantic, which takes long to load, reads the rest.
 """
 
 import inspect
-import json
 import re
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from math import isfinite
+from textwrap import dedent
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 
@@ -144,10 +144,16 @@ def binder_of(function: Callable[..., Any]) -> Callable[[JsonObject], Callable[[
     return bind
 
 
-_ARGUMENT: Final = re.compile(r"    (?P<name>\w+)(?: \([^()]*\))?: (?P<words>\S.*)")
-_MARKED: Final = re.compile(
-    r"^(?::\w|[-=~]{2,}|(?:Args|Arguments|Parameters|Params):|[ \t])", re.MULTILINE
+# The parameters in a docstring: a section of Google's or of NumPy's style, or Sphinx's fields.
+_SECTION: Final = re.compile(
+    r"^(?:Args|Arguments|Params|(?:Other )?Parameters)(?::\n(?P<google>(?:[ \t].*\n|\n)*)"
+    r"|\n-{3,}\n(?P<numpy>(?:(?!\S.*\n-{3,}\n).*\n)*))",
+    re.MULTILINE,
 )
+_MORE: Final = r"(?:\n+[ \t]+.*)*"
+_GOOGLE: Final = re.compile(rf"^\*{{0,2}}(\w+)(?: ?\(.*?\))?:(.*{_MORE})", re.MULTILINE)
+_NUMPY: Final = re.compile(rf"^\*{{0,2}}(\w+).*({_MORE})", re.MULTILINE)
+_SPHINX: Final = re.compile(rf"^:param (?:[^:\n]* )?(\w+):(.*{_MORE})\n?", re.MULTILINE)
 
 
 def _docstring_of(target: Any) -> str:
@@ -159,51 +165,19 @@ def _docstring_of(target: Any) -> str:
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says of the whole, and of each parameter (Google, NumPy or Sphinx)."""
-    text = text.strip()
-    words, has_arguments, rest = text.partition("\n\nArgs:\n")
-    if _MARKED.search(words):
-        return _read_with_griffe(text)
+    """Return what a docstring says of the whole, as it is written, and of each parameter."""
     parameters: dict[str, str] = {}
-    for line in rest.split("\n") if has_arguments else ():
-        if found := _ARGUMENT.fullmatch(line):
-            parameters[found["name"]] = found["words"]
-        elif line.startswith("        ") and line.strip() and parameters:
-            parameters[next(reversed(parameters))] += f" {line}"
-        else:
-            return _read_with_griffe(text)
-    return words.rstrip(), {name: " ".join(one.split()) for name, one in parameters.items()}
 
+    def take(section: re.Match[str]) -> str:
+        google, numpy = section.group("google", "numpy")
+        entry, body = (_NUMPY, numpy) if google is None else (_GOOGLE, dedent(google))
+        parameters.update(entry.findall(body))
+        return f"{entry.sub('', body).strip()}\n"
 
-def _read_with_griffe(text: str) -> tuple[str, dict[str, str]]:
-    import griffe
-
-    quiet: Any = {style: {"warnings": False} for style in ("google", "numpy", "sphinx")}
-    # The style is known by lines that sections begin with, looked for after a line break.
-    docstring = griffe.Docstring(f"\n{text}", lineno=1)
-    default = griffe.Parser.google
-    words: list[str] = []
-    parameters: dict[str, str] = {}
-    for section in griffe.parse_auto(docstring, default=default, per_style_options=quiet):
-        kind, value = section.kind.value, section.value
-        if kind in {"parameters", "other parameters"}:
-            parameters |= {one.name: " ".join(one.description.split()) for one in value}
-        elif kind == "text":
-            words.append(str(value).strip())
-        elif kind == "admonition":
-            words.append(f"{section.title}: {value.description}".strip())
-        else:
-            lines = [line for line in map(_line_of, value) if line]
-            words.append("\n".join([f"{section.title or kind.capitalize()}:", *lines]))
-    return "\n\n".join(filter(None, words)), parameters
-
-
-def _line_of(entry: Any) -> str:
-    if not hasattr(entry, "description"):  # a piece of an example: its kind, and its text
-        return str(entry[1])
-    labels = getattr(entry, "name", ""), str(getattr(entry, "annotation", None) or "")
-    label = " ".join(filter(None, labels))
-    return f"{label}: {entry.description}" if label else str(entry.description)
+    words = _SECTION.sub(take, f"{text.strip()}\n")
+    parameters.update(_SPHINX.findall(words))
+    words = re.sub(r"\n{3,}", "\n\n", _SPHINX.sub("", words)).strip()
+    return words, {name: " ".join(told.split()) for name, told in parameters.items()}
 
 
 _Parameters: typing.TypeAlias = list[tuple[inspect.Parameter, Any, str | None]]
@@ -334,18 +308,14 @@ def _quiet_generator() -> Any:
     class Quiet(GenerateJsonSchema):
         """Leaves out titles and, without a warning, defaults that are not JSON."""
 
+        ignored_warning_kinds: Any = frozenset({"skipped-choice", "non-serializable-default"})
+
         def field_title_should_be_set(self, schema: Any) -> bool:
             return schema is None
 
         def encode_default(self, dft: Any) -> Any:
-            encoded = super().encode_default(dft)
-            try:
-                json.dumps(encoded, allow_nan=False)
-            except ValueError as error:
-                raise PydanticSerializationError(str(error)) from error
-            return encoded
-
-        def emit_warning(self, kind: Any, detail: str) -> None:
-            """Say nothing: a default that is not JSON is the function's own business."""
+            if isinstance(dft, float) and not isfinite(dft):
+                raise PydanticSerializationError("JSON has no such number")
+            return super().encode_default(dft)
 
     return Quiet

@@ -73,7 +73,10 @@ def search(query: str, limit: int = 10) -> list[str]:
 def test_a_function_becomes_a_tool() -> None:
     spec = spec_from_function(search)
 
-    assert (spec.name, spec.description) == ("search", "Search the web.\n\nReturns:\nThe titles.")
+    assert (spec.name, spec.description) == (
+        "search",
+        "Search the web.\n\nReturns:\n    The titles.",
+    )
     assert spec.input_schema == {
         "type": "object",
         "properties": {
@@ -182,14 +185,14 @@ def test_plain_types_have_the_schema_that_pydantic_makes(annotation: Any, defaul
     assert properties(plain)["a"] == properties(read_by_pydantic)["a"]
 
 
-def test_plain_functions_load_neither_pydantic_nor_griffe() -> None:
+def test_plain_functions_do_not_load_pydantic() -> None:
     program = (
         "import sys\n"
         "from context_assembler.tools import ToolCollector\n"
         "def f(a: str, b: int | None = None) -> None:\n"
         "    '''Do.\\n\\n    Args:\\n        a: One.\\n    '''\n"
         "print(ToolCollector([f]).collect_now().tools[0].name)\n"
-        "print(sorted({'pydantic', 'griffe', 'asyncio', 'yaml'} & set(sys.modules)))"
+        "print(sorted({'pydantic', 'asyncio', 'yaml'} & set(sys.modules)))"
     )
 
     done = subprocess.run(
