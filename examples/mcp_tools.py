@@ -6,8 +6,7 @@ Needs the extra `mcp` and no key: the call is one that a model could have made.
 import asyncio
 import sys
 
-from context_assembler import ContextAssembler, McpTools, ToolCall
-from context_assembler.tools import call_mcp_tool
+from context_assembler import ContextAssembler, McpTools
 
 PRICES = {"green tea": "4.35", "mug": "12.90"}
 
@@ -34,9 +33,8 @@ async def run() -> None:
         for tool in context.tools:
             print(f"{tool.source} offers {tool.name}: {tool.description}")
 
-        call = ToolCall(call_id="call_1", name="look_up_price", arguments={"article": "mug"})
-        result = await call_mcp_tool(call, offered=context.tools, servers=[shop])
-        print(result.text if result else "Nobody offers that.")
+        result = await shop.call_tool(context.tools[0], {"article": "mug"}, call_id="call_1")
+        print(result.text)
 
 
 if __name__ == "__main__":

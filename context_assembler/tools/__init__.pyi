@@ -8,7 +8,7 @@ from context_assembler.tools.changes import (
 )
 from context_assembler.tools.collect import CollectedTools, OfferedTools, ToolCollector
 from context_assembler.tools.functions import spec_from_function, tool
-from context_assembler.tools.mcp import McpTools, call_mcp_tool
+from context_assembler.tools.mcp import McpTools
 from context_assembler.tools.sources import (
     ExecutorTools,
     ListedTools,
@@ -25,7 +25,6 @@ __all__ = [
     "SentTools",
     "SettledTools",
     "ToolCollector",
-    "call_mcp_tool",
     "find_change",
     "open_skill_tools",
     "open_tool_sources",

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from importlib.util import find_spec
@@ -29,15 +29,11 @@ from context_assembler.providers.wire import plain_json
 from context_assembler.texts import REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag, one_line
 from context_assembler.tools.sources import ReadTools, read_tools
 
-_MAX_PAGES: Final = 100
 _MAX_PAUSE_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 10.0
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
 _MAX_STDERR_BYTES: Final = 65_536
-# Escape sequences of terminals, and the lines that they draw.
-_CONTROL: Final = re.compile(
-    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b.|[\u2500-\u257f]"
-)
+_ESCAPES: Final = re.compile(r"\x1b\][^\x07\x1b]*|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b.")
 _SHAPE: Final = 'Write it like {"mcpServers": {"files": {"command": "npx"}, "docs": {"url": "…"}}}.'
 
 
@@ -187,46 +183,22 @@ class McpTools:
             return asyncio.run_coroutine_threadsafe(work(self._opened), self._opened.loop)
 
 
-async def call_mcp_tool(
-    call: events.ToolCall, *, offered: Iterable[ToolSpec], servers: Iterable[McpTools]
-) -> events.ToolResult | None:
-    """Have the server that offers the tool run a model's call; `None` if none of them does.
-
-    Args:
-        offered: The tools of the context that the model was sent.
-
-    Raises:
-        McpServerError: The server cannot be reached, ended, or did not answer in time.
-    """
-    sources = {tool.source: tool for tool in offered if tool.name == call.name}
-    server = next((server for server in servers if server.name in sources), None)
-    if server is None:
-        return None
-    return await server.call_tool(sources[server.name], call.arguments, call_id=call.call_id)
-
-
 def _address(name: str, entry: Json) -> dict[str, Any]:
     """Return the arguments that an entry of a configuration stands for; none if it is off."""
 
     def variable(found: re.Match[str]) -> str:
-        value = os.environ.get(found[1]) or found[2]
-        if value is None:
+        if value := os.environ.get(found[1]):
+            return json.dumps(value)[1:-1]
+        if found[2] is None:
             problem = f"MCP server {name!r} needs the environment variable {found[1]!r}"
             remedy = f"Set it, or write ${{{found[1]}:-…}} with a value to use otherwise."
             raise ConfigurationError(f"{problem}, which is not set.", remedy=remedy)
-        return value
-
-    def expanded(value: Json) -> Json:
-        if events.is_object(value):
-            return {key: expanded(inner) for key, inner in value.items()}
-        if events.is_list(value):
-            return [expanded(one) for one in value]
-        return _VARIABLE.sub(variable, value) if isinstance(value, str) else value
+        return found[2]
 
     given: Json = entry if events.is_object(entry) else {}
     if given.get("disabled") is True or given.get("enabled") is False:
         return {}
-    given = expanded(given)
+    given = json.loads(_VARIABLE.sub(variable, json.dumps(given)))
     url = given.get("url") or given.get("serverUrl") or given.get("httpUrl")
     is_sse = "sse" in (given.get("type"), given.get("transport"))
     if is_sse or bool(url) is bool(given.get("command")):
@@ -252,6 +224,7 @@ class _Connection:
         self._connect_seconds, self._list_seconds, self._call_seconds = settings.seconds
         self.loop, self._stopped = asyncio.new_event_loop(), asyncio.Event()
         self._lock, self._over = asyncio.Lock(), asyncio.Event()
+        self._over.set()
         self._task: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[ReadTools] | None = None
         self._client: Any = None
@@ -259,7 +232,7 @@ class _Connection:
         self._refusal = ""  # what the server answered over HTTP last, if it refused
         self._kept: ReadTools | None = None
         self._failure: McpServerError | None = None
-        self._failures, self._quiet_until, self._changes = 0, -inf, 0
+        self._failures, self._quiet_until, self._has_changed = 0, -inf, False
         self._left_out: dict[str, InvalidToolError] = {}
         self._thread = threading.Thread(target=self._run, name=settings.server, daemon=True)
         atexit.register(self.end)
@@ -292,30 +265,29 @@ class _Connection:
             self._listing.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._listing)
 
-    async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, is_again: bool = False
+    ) -> Any:
         """Return the server's own result, or what it says in place of one."""
-        is_again = False
-        while True:
-            await self._connect()
-            try:
-                async with asyncio.timeout(self._call_seconds):
-                    return await self._client.call_tool(name, arguments)
-            except TimeoutError:
-                late = f"did not answer a call of {name!r} within {self._call_seconds:g} s"
-                raise self._error(late) from None
-            except Exception as error:
-                self._note_end(error)
-                # A server that was started again answers with 404 to the session of before.
-                # https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
-                # #session-management (read 2026-11-28)
-                if self._refusal.startswith("404") and not is_again:
-                    self._over.set()
-                    is_again = True
-                    continue
-                if self._over.is_set() or self._refusal:
-                    happened = "did not take" if self._refusal else "ended during"
-                    raise self._error(f"{happened} a call of {name!r}") from error
-                return _said(error)
+        await self._connect()
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                return await self._client.call_tool(name, arguments)
+        except TimeoutError:
+            late = f"did not answer a call of {name!r} within {self._call_seconds:g} s"
+            raise self._error(late) from None
+        except Exception as error:
+            self._note_end(error)
+            # A server that was started again answers with 404 to the session of before.
+            # https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
+            # #session-management (read 2026-11-28)
+            if self._refusal.startswith("404") and not is_again:
+                self._over.set()
+                return await self.call_tool(name, arguments, is_again=True)
+            if self._over.is_set() or self._refusal:
+                happened = "did not take" if self._refusal else "ended during"
+                raise self._error(f"{happened} a call of {name!r}") from error
+            return _said(error)
 
     async def _drop(self) -> None:
         """Leave the connection; a server that was started for it has ended afterwards."""
@@ -327,15 +299,10 @@ class _Connection:
             await asyncio.wait([task])
 
     async def _list(self) -> ReadTools:
-        lost: McpServerError | None = None
-        if self._task is not None:
-            try:
-                if not self._over.is_set():
-                    return self._kept or await self._read_list()
-                lost = self._error("ended")
-            except McpServerError as error:
-                lost = error
-            await self._drop()
+        if not self._over.is_set():
+            with suppress(McpServerError):  # a server that ended meanwhile is connected to again
+                return self._kept or await self._read_list()
+        await self._drop()
         await self._connect()
         try:
             read = await self._read_list()
@@ -343,13 +310,12 @@ class _Connection:
             await self._drop()
             raise self._remembered(error) from error
         self._failures, self._failure = 0, None
-        again = () if lost is None else (f"{lost.problem} It is connected to again.",)
-        return read._replace(notes=(*read.notes, *again))
+        return read
 
     async def _connect(self) -> None:
         async with self._lock:
             self._refusal = ""
-            if self._task is not None and not self._over.is_set():
+            if not self._over.is_set():
                 return
             await self._drop()
             if self._failure is not None and self._is.clock() < self._quiet_until:
@@ -410,28 +376,27 @@ class _Connection:
 
     async def _hear(self, message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
-            self._kept, self._changes = None, self._changes + 1
+            self._kept, self._has_changed = None, True
 
     async def _read_list(self) -> ReadTools:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         tools, notes = list[JsonObject](), list[str]()
         most, who = self._is.max_tools, f"MCP server {self._is.server!r}"
-        cursor, pages, changes = None, 0, self._changes
+        page, self._has_changed = None, False
         self._left_out.clear()
         try:
             async with asyncio.timeout(self._list_seconds):
-                while pages == 0 or (cursor and pages < _MAX_PAGES and len(tools) <= most):
-                    page = await self._client.list_tools(cursor=cursor)
+                while page is None or (page.next_cursor and len(tools) <= most):
+                    page = await self._client.list_tools(cursor=page and page.next_cursor)
                     tools += (t.model_dump(mode="json", by_alias=True) for t in page.tools)
-                    cursor, pages = page.next_cursor, pages + 1
         except TimeoutError:
             raise self._error(f"did not list its tools within {self._list_seconds:g} s") from None
         except Exception as error:
             self._note_end(error)
             happened = "ended when asked to" if self._over.is_set() else "did not"
             raise self._error(f"{happened} list its tools: {_said(error)}") from error
-        if cursor or len(tools) > most:
+        if page.next_cursor or len(tools) > most:
             first = f"of {len(tools):,} that were read the first {most:,} by name are offered"
             notes.append(f"{who} lists too many tools: {first}. Raise max_tools.")
         listed = sorted(tools, key=lambda tool: str(tool["name"]))[:most]
@@ -442,7 +407,7 @@ class _Connection:
         offers = self._client.server_capabilities.tools
         is_new = self._client.protocol_version in MODERN_PROTOCOL_VERSIONS
         is_asked = is_new and offers is not None and offers.list_changed
-        self._kept = None if is_asked or changes != self._changes else read
+        self._kept = None if is_asked or self._has_changed else read
         return read
 
     def _note_end(self, error: Exception) -> None:
@@ -554,7 +519,7 @@ def _shown(text: str) -> str:
     """Return what a server said on one line, without control characters, secrets masked."""
     from context_assembler.history.secrets import mask
 
-    lines = map(one_line, _CONTROL.sub("", text).splitlines())
+    lines = map(one_line, _ESCAPES.sub("", text).splitlines())
     return mask(" | ".join(filter(None, lines)))[0]
 
 
@@ -605,33 +570,21 @@ def _text(text: str) -> events.Text:
 
 def part_of(block: Any) -> events.ResultPart:
     """Return a block of a result, the SDK's or its JSON, as a part."""
-    block = _fields_of(block) if events.is_object(block) else block
-    if block.type == "text":
-        return _text(block.text)
-    if block.type == "resource_link":
-        mime = f" ({block.mime_type})" if block.mime_type else ""
-        words = f"\n{block.description}" if block.description else ""
-        return _text(f"[{block.title or block.name}]({block.uri}){mime}{words}")
-    held, what, title = block, "sound", None
-    if block.type == "resource":
-        held, title = block.resource, str(block.resource.uri)
-        what = f"file {title}"
-        if hasattr(held, "text"):
-            return _text(f"{title}\n{held.text}")
-    mime, data = held.mime_type or "application/octet-stream", held.blob if title else held.data
-    source = events.Base64Source(media_type=mime, data=data)
+    given = block if events.is_object(block) else block.model_dump(mode="json", by_alias=True)
+    kind, held = given["type"], given.get("resource") or given
+    uri, text, mime = held.get("uri"), held.get("text"), held.get("mimeType", held.get("mime_type"))
+    if kind == "resource_link":
+        words = f"\n{held['description']}" if held.get("description") else ""
+        shown = f" ({mime})" if mime else ""
+        return _text(f"[{held.get('title') or held.get('name')}]({uri}){shown}{words}")
+    if isinstance(text, str):
+        return _text(text if kind == "text" else f"{uri}\n{text}")
+    is_file, mime = kind == "resource", mime or "application/octet-stream"
+    source = events.Base64Source(media_type=mime, data=held["blob" if is_file else "data"])
     if mime.startswith("image/"):
         return events.Image(source=source)
     texts = ("text/", "application/json", "application/xml", "application/yaml", "application/pdf")
-    if title and mime.startswith(texts):
-        return events.Document(source=source, title=title)
-    return _text(f"[{what}: {mime}, {len(data) * 3 // 4:,} bytes; it is not shown]")
-
-
-def _fields_of(block: JsonObject) -> Any:
-    """Return JSON as an object with the SDK's names."""
-    named = {re.sub(r"(?=[A-Z])", "_", key).lower(): held for key, held in block.items()}
-    if events.is_object(inner := named.get("resource")):
-        named["resource"] = _fields_of(inner)
-    usual = dict.fromkeys(("mime_type", "title", "name", "description", "uri", "data"))
-    return SimpleNamespace(**(usual | named))
+    if is_file and mime.startswith(texts):
+        return events.Document(source=source, title=uri)
+    what = f"file {uri}" if is_file else "sound"
+    return _text(f"[{what}: {mime}, {len(source.data) * 3 // 4:,} bytes; it is not shown]")

@@ -92,11 +92,7 @@ class ExecutorTools:
         """
         import asyncio
 
-        def read() -> Any:
-            listed = self._act()
-            return listed if isawaitable(listed) else list(getattr(listed, "tools", listed))
-
-        listed = self._act() if self._waits else await asyncio.to_thread(read)
+        listed = self._act() if self._waits else await asyncio.to_thread(self._act)
         return self._take(await listed if isawaitable(listed) else listed)
 
     def _take(self, listed: Any) -> Sequence[ToolSpec]:
