@@ -73,8 +73,9 @@ class Check:
 
     def hold(self, rows: Iterable[Row], inside: str = "") -> None:
         """Note the rows that are broken; their places are inside another one."""
-        for is_broken, rule, place, message, *sure in rows:
-            if is_broken:
+        for row in rows:
+            if row[0]:
+                _, rule, place, message, *sure = row
                 harms = "?" if sure and not sure[0] else ""
                 found = f"{rule}{harms}", f"{inside}{place}".strip("."), message
                 self.found += wire.violations([found], self.sources)

@@ -174,8 +174,10 @@ class _Responses(Check):
             if kind == "reasoning":
                 after = items[at + 1] if at + 1 < len(items) else dict[str, Json]()
                 self.hold(self._reasoning_item_rows(item, after), where)
-            for place, piece in _pieces(item):
-                self.hold(self._piece_rows(item, kind, piece), where + place)
+            key = "output" if kind.endswith("_output") else "content"
+            for number, piece in enumerate(as_list(item.get(key))):
+                rows = self._piece_rows(item, kind, as_object(piece))
+                self.hold(rows, f"{where}.{key}[{number}]")
 
     def _pair_rows(self, kinds: list[str], begin: int) -> Iterable[Row]:
         """R1: every call is answered once, after it, and nothing else is answered."""
@@ -184,30 +186,32 @@ class _Responses(Check):
         ids = Counter(as_text(item.get("id")) for item in self.messages[begin:])
         for at, kind in enumerate(kinds, begin):
             item, where = self.messages[at], f"input[{at}]"
-            own_id = as_text(item.get("id"))
-            yield own_id and ids[own_id] > 1, "R20", f"{where}.id", "is used twice"
-            call_id, is_open = answered_id(item), item.get("async") is True
+            if own_id := as_text(item.get("id")):
+                yield ids[own_id] > 1, "R20", f"{where}.id", "is used twice"
+            call_id = answered_id(item)
             if kind in _BY_CLIENT:
                 yield call_id in seen, "R20", f"{where}.call_id", "is used before"
                 seen.add(call_id)
-                open_calls |= set[str]() if is_open else {call_id}
+                if item.get("async") is not True:
+                    open_calls.add(call_id)
             if (kind.endswith("_call") or kind == "program") and call_id:
                 waiting[call_id] = at
             elif kind.endswith("_output"):
                 open_calls.discard(call_id)
                 called = waiting.pop(call_id, None)
-                is_twice = (is_lost := call_id and called is None) and call_id in answered
-                is_open = called is not None and self.messages[called].get("pending_safety_checks")
-                is_open = is_open and not item.get("acknowledged_safety_checks")
-                yield is_open, "R21", where, "must acknowledge the safety checks of its call"
-                answered.add(call_id)
-                yield is_twice, "R20", where, f"call {call_id!r} is answered twice"
-                is_lost = is_lost and not is_twice and not knows_more
-                if is_lost:  # unless it stands among the items that were checked before
+                if called is not None:
+                    is_open = self.messages[called].get("pending_safety_checks")
+                    is_open = is_open and not item.get("acknowledged_safety_checks")
+                    yield is_open, "R21", where, "must acknowledge the safety checks of its call"
+                elif call_id in answered:
+                    yield call_id, "R20", where, f"call {call_id!r} is answered twice"
+                elif call_id and not knows_more:
+                    # It may stand among the items that were checked before.
                     earlier = [i for i in self.messages[:begin] if answered_id(i) == call_id]
                     is_lost = all(kind_of(one).endswith("_output") for one in earlier)
-                message = f"call {call_id!r} does not stand before it"
-                yield is_lost, "R1", where, message, kind != "tool_search_output"
+                    message = f"call {call_id!r} does not stand before it"
+                    yield is_lost, "R1", where, message, kind != "tool_search_output"
+                answered.add(call_id)
             elif kind == "message" and open_calls:
                 # OpenAI itself writes messages behind calls; what others say there harms.
                 is_strict, is_odd = "deepseek" in self.model, item.get("role") != "assistant"
@@ -235,35 +239,37 @@ class _Responses(Check):
         yield is_bare, "R4", ".encrypted_content", "is required, since nothing is stored", own
 
     def _item_rows(self, item: JsonObject, kind: str) -> Iterable[Row]:
-        call_id, role, most = answered_id(item), as_text(item.get("role")), items.ID_RULE.max_chars
+        call_id, most = answered_id(item), items.ID_RULE.max_chars
         yield not kind, "R0", "", "must be an object with a type or a role"
-        message = f"has {len(call_id)} characters, at most {most} are taken"
-        yield len(call_id) > most, "R6", ".call_id", message
-        yield kind in (*_BY_CLIENT, *_OUTPUTS) and not call_id, "R6", ".call_id", "is missing"
+        if len(call_id) > most:
+            message = f"has {len(call_id)} characters, at most {most} are taken"
+            yield True, "R6", ".call_id", message
         if kind == "message":
-            content = item.get("content")
-            is_odd = not isinstance(content, str | list | tuple)
+            content, role = item.get("content"), as_text(item.get("role"))
+            is_odd = not isinstance(content, (str, list, tuple))
             yield role not in _ROLES, "R0", ".role", f"unknown role {role!r}"
             yield is_odd, "R0", ".content", "must be text or a list of pieces"
-        elif kind in _BY_CLIENT:
+            return
+        yield not call_id and kind in (*_BY_CLIENT, *_OUTPUTS), "R6", ".call_id", "is missing"
+        if kind in _BY_CLIENT:
             key = "arguments" if kind == "function_call" else "input"
             yield from self.call_rows(item, key, items.NAME_RULE.pattern)
         elif kind in _OUTPUTS:
-            is_odd = not isinstance(item.get("output"), str | list | tuple)
+            is_odd = not isinstance(item.get("output"), (str, list, tuple))
             yield is_odd, "R0", ".output", "must be text or a list of pieces"
-        is_early = kind == "compaction_trigger" and item is not self.messages[-1]
-        yield is_early, "R9", "", "must be the last item"
-        is_bare = kind == "compaction" and not as_text(item.get("encrypted_content"))
-        yield is_bare, "R9", "", "encrypted_content is required"
+        else:
+            is_early = kind == "compaction_trigger" and item is not self.messages[-1]
+            yield is_early, "R9", "", "must be the last item"
+            is_bare = kind == "compaction" and not as_text(item.get("encrypted_content"))
+            yield is_bare, "R9", "", "encrypted_content is required"
 
     def _piece_rows(self, item: JsonObject, kind: str, piece: JsonObject) -> Iterable[Row]:
         piece_type = as_text(piece.get("type"))
         taken = _OF_ASSISTANT if item.get("role") == "assistant" else _OF_OTHERS
-        is_held = kind in ("message", *_OUTPUTS)
-        yield is_held and not piece_type, "R0", ".type", "is missing"
-        is_odd = is_held and piece_type and piece_type not in taken
-        message = f"{piece_type!r} is not taken here, only {', '.join(taken)}"
-        yield is_odd, "R0", ".type", message, self.is_own
+        if piece_type not in taken and kind in ("message", *_OUTPUTS):
+            message = f"{piece_type!r} is not taken here, only {', '.join(taken)}"
+            message = message if piece_type else "is missing"
+            yield True, "R0", ".type", message, self.is_own or not piece_type
         if piece_type == "input_image":
             url = as_text(piece.get("image_url"))
             is_bare = not url and not as_text(piece.get("file_id"))
@@ -280,13 +286,6 @@ class _Responses(Check):
             declared = re.match(r"data:((?:audio|video)/[^;,]*)", encoded, re.ASCII)
             message = f"files of type {declared[1] if declared else ''} are refused"
             yield declared, "R12", ".file_data", message
-
-
-def _pieces(item: JsonObject) -> Iterable[tuple[str, dict[str, Json]]]:
-    """Yield the pieces of a message's content, or of an output, with their places."""
-    key = "output" if kind_of(item).endswith("_output") else "content"
-    for at, piece in enumerate(as_list(item.get(key))):
-        yield f".{key}[{at}]", as_object(piece)
 
 
 check: Final = _Responses.run

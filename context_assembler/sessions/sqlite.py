@@ -11,7 +11,7 @@ import os
 import struct
 from array import array
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -397,12 +397,11 @@ class SqlStore:
         seal, rows = self.encryption.seal, _rows_of(events, session_id)
         pairs = [(row.kind, row.body) for row in rows]
         # Without the lock. What others count by is counted when they need it.
-        known = {key: family_by_key(key) for key in DEFAULT_FAMILIES} | self._families
-        counted = {key: _counts(family, pairs) for key, family in known.items() if family}
-        # Asked first, it is on its way to a server with what is asked next. Left open, it would hold
-        # the connection at what it reads now: an error keeps its frame.
-        writing = self.writing(is_durable=is_durable)
-        with writing as db, closing(db.execute(_FAMILIES)) as listed:
+        known = self._families or DEFAULT_FAMILIES
+        families = {key: self._families.get(key) or family_by_key(key) for key in known}
+        counted = {key: _counts(family, pairs) for key, family in families.items() if family}
+        numbers = self._family_numbers
+        with self.writing(is_durable=is_durable) as db:
             found = self._look_up(db, session_id)
             if found is None and rows:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
@@ -417,7 +416,8 @@ class SqlStore:
                 )
             if not rows:
                 return []
-            numbers = _family_numbers(db, counted, listed)
+            if not numbers.keys() >= counted.keys():
+                numbers = _family_numbers(db, counted)
             counts = {numbers[name]: columns for name, columns in counted.items()}
             wanted = [row.event.id or f"evt_{seq}" for seq, row in enumerate(rows, last_seq + 1)]
             near = [(key, event_id, f"{event_id}(") for event_id in wanted]  # with marks, too
@@ -858,13 +858,10 @@ def _check_id(name: str, given: str) -> None:
 # ---- columns ----
 
 
-def _family_numbers(
-    db: Connection, used: Iterable[str] = (), listed: Iterable[tuple[str, int]] | None = None
-) -> dict[str, int]:
+def _family_numbers(db: Connection, used: Iterable[str] = ()) -> dict[str, int]:
     """Return the numbers of the families that the file knows, by their keys; `used` get one."""
     while True:
-        numbers = dict(db.execute(_FAMILIES) if listed is None else listed)
-        listed = None
+        numbers = dict(db.execute(_FAMILIES))
         lacking = next((key for key in used if key not in numbers), None)
         if lacking is None:
             return numbers
