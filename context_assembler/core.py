@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from context_assembler.report import CacheForecast
 
 _AHEAD: Final = 4  # events that are read together if one of them is looked at
+_MOST_AHEAD: Final = 256  # if those before it were, one after the other
 _NEAR: Final = 15  # events before a result among which its call is looked for
 _NO_CAP: Final = 1 << 40
 _LONGEST_SPAN: Final = 1_000_000, 9_999_999  # of events that a marker names
@@ -314,15 +315,18 @@ class _Shelf:
 
     def __init__(self, store: ColumnStore, session_id: str) -> None:
         self._store, self._session_id = store, session_id
-        self.last_seq = 0
+        self.last_seq = self._end = 0
+        self._ahead = _AHEAD
         self._held: dict[int, Body] = {}
 
     def body(self, seq: int) -> Body:
-        """Return a body; those that follow are read with it."""
+        """Return a body; those that follow are read with it, the more the longer that goes on."""
         found = self._held.get(seq)
         if found is None:
-            self.take(range(seq, min(seq + _AHEAD, self.last_seq + 1)))
-            found = self._held[seq]
+            goes_on = self._end <= seq < self._end + _AHEAD
+            self._ahead = min(2 * self._ahead, _MOST_AHEAD) if goes_on else _AHEAD
+            self._end = min(seq + self._ahead, self.last_seq + 1)
+            found = self.take(range(seq, self._end))[seq]
         return found
 
     def take(self, seqs: Iterable[int]) -> Mapping[int, Body]:
