@@ -10,7 +10,6 @@ from context_assembler.events import Session
 from context_assembler.ports import TextOf
 from context_assembler.report import ReportEntry
 from context_assembler.texts import clean_text
-from context_assembler.tools.sources import LastAnswers
 
 
 class AskedTexts(NamedTuple):
@@ -27,6 +26,8 @@ class TextAsker:
     def __init__(
         self, session: Session, *, timeout_seconds: float, now: Callable[[], datetime]
     ) -> None:
+        from context_assembler.tools.sources import LastAnswers
+
         self._session = session
         self._answers = LastAnswers[str](timeout_seconds=timeout_seconds, now=now)
 
