@@ -33,7 +33,7 @@ _MODULES: Final = {
     "start": "demo init lint",
     "sessions": "import export sessions migrate count",
     "requests": "assemble explain check compact fit lint-payload",
-    "project": "memory",
+    "memory": "memory",
     "hook": "hook doctor",
     "models": "models",
     "serve": "serve",

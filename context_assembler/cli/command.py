@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, TextIO, TypeAlias, get_args, get_origin
 
 import typer
-from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -195,30 +194,18 @@ def readable(value: Any) -> str:
 def table_of(rows: Iterable[Mapping[str, Any]], *columns: str) -> Table:
     """Return some fields of objects as a table; numbers stand to the right.
 
-    Lines break between words. The first column has the names: it is as wide as the longest one, and
-    a word elsewhere is broken if it is longer than half a line.
+    The first column has the names: it is as wide as the longest one.
     """
-    listed, width = list(rows), console(sys.stdout).width
+    listed = list(rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    sizes: list[tuple[int, int]] = []  # of each column: its longest word, its longest cell
-    cells: list[list[str | Text]] = []
     for name in columns:
-        values = [row.get(name) for row in listed]
-        cells.append([v if isinstance(v, Text) else one_line(readable(v)) for v in values])
-        texts = [name.replace("_", " "), *map(str, cells[-1])]
-        longest = max(map(cell_len, " ".join(texts).split()))
-        sizes.append((min(longest, width // 2) if sizes else longest, max(map(cell_len, texts))))
-        is_number = all(isinstance(value, int | float | None) for value in values)
-        table.add_column(texts[0], justify="right" if is_number else "left", overflow="fold")
-    widths, gaps = [most for _, most in sizes], 2 * len(columns) - 2
-    for _ in range(sum(widths) + gaps - width):
-        slack = [chars - least for chars, (least, _) in zip(widths, sizes, strict=True)]
-        widths[slack.index(max(slack))] -= max(slack) > 0
-    for column, chars in zip(table.columns, widths, strict=True):
-        column.width = chars
-    table.width = sum(widths) + gaps
-    for row in zip(*cells, strict=True):
-        table.add_row(*row)
+        is_number = all(isinstance(row.get(name), int | float | None) for row in listed)
+        justify: Any = "right" if is_number else "left"
+        no_wrap = name == columns[0]
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold", no_wrap=no_wrap)
+    for row in listed:
+        cells = (row.get(name) for name in columns)
+        table.add_row(*(v if isinstance(v, Text) else one_line(readable(v)) for v in cells))
     return table
 
 

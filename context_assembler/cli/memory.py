@@ -1,4 +1,4 @@
-"""`memory`: keep memories, find them, and measure how well they are found."""
+"""`memory`: keep memories, of programs and of projects, find them, and measure how well they are found."""
 
 import io
 import sys
@@ -11,6 +11,7 @@ from typing import Any, Final
 import typer
 
 from context_assembler import memory as memories
+from context_assembler import session_start
 from context_assembler.cli import command as cli
 from context_assembler.cli.command import Answer, Words
 from context_assembler.cli.sessions import check_exists
@@ -23,7 +24,8 @@ from context_assembler.session_start.rendered import forget_rendered
 _OUTCOMES: Final = ("added", "replaced", "duplicate")
 app: Final = typer.Typer(add_completion=False, help="Keep memories, find them, and measure recall.")
 _SHOWN: Final = (
-    "markdown token_count sources_used source_status source_notes budget_exceeded truncated_items"
+    "markdown token_count sources_used source_status source_notes budget_exceeded truncated_items "
+    "items"
 ).split()
 
 
@@ -114,12 +116,12 @@ async def search(
     for name, reason in notes.items():
         cli.print_note(f"{name}: {reason}")
     value: dict[str, Json] = {name: to_json(getattr(context, name)) for name in _SHOWN}
-    value["items"] = to_json(context.items)
-    rows: list[dict[str, Any]] = to_json(context.explanations if explain else ())
-    value |= {"explanations": rows} if explain else {}
-    columns = ("score", "outcome", "memory_id", "reason")
-    tables = [cli.table_of(rows, *columns)] if explain else []
-    return Answer(value, [context.markdown, *tables])
+    shown: list[Any] = [context.markdown]
+    if explain:
+        value["explanations"] = to_json(context.explanations)
+        columns = ("score", "outcome", "memory_id", "reason")
+        shown.append(cli.table_of(value["explanations"], *columns))
+    return Answer(value, shown)
 
 
 @cli.command(app, "stats")
@@ -138,11 +140,10 @@ async def forget(id: list[str], *, memory: Words = None, namespace: Words = None
     """
     async with opened(memory) as store:
         gone = [*await store.forget(id, filters=_only(namespace))]
-    forget_rendered(state_folder())
-    unknown = [one for one in dict.fromkeys(id) if one not in gone]
     if not gone:
-        raise UnknownMemoryError(unknown[0])
-    return Answer({"forgotten": gone, "unknown": unknown})
+        raise UnknownMemoryError(id[0])
+    forget_rendered(state_folder())
+    return Answer({"forgotten": gone, "unknown": [one for one in id if one not in gone]})
 
 
 @cli.command(app, "import")
@@ -207,17 +208,17 @@ async def fade(
     if days is None:
         remedy = "Pass --half-life-days 30, or set [memory] fades_half_life_days."
         raise ConfigurationError("No half-life is given.", remedy=remedy)
-    worth: dict[str, Any] = {"half_life_days": days, "least_worth": settings.fades_below}
     async with opened(memory) as store:
-        faded = await memories.find_faded(store, now=datetime.now(UTC), **worth)
+        faded = await memories.find_faded(
+            store, half_life_days=days, now=datetime.now(UTC), least_worth=settings.fades_below
+        )
         ids, gone = [record.id for record in faded], list[str]()
-        for name in () if dry_run else {record.namespace: None for record in faded}:
-            own = [record.id for record in faded if record.namespace == name]
-            gone += await store.forget(own, filters=_only(name))
-    if gone:
-        forget_rendered(state_folder())
-    value: dict[str, Json] = {"forgotten": gone} | ({"would_forget": ids} if dry_run else {})
-    return Answer(value)
+        for record in () if dry_run else faded:  # an id is one of its namespace
+            gone += await store.forget([record.id], filters=_only(record.namespace))
+    if dry_run:
+        return Answer({"forgotten": [], "would_forget": ids})
+    forget_rendered(state_folder())
+    return Answer({"forgotten": gone})
 
 
 @cli.command(app, "eval")
@@ -233,3 +234,87 @@ async def evaluate(file: Path, *, memory: Words = None, budget: list[int] | None
     async with _assembler(memory, preset=AssemblerConfig().memory.preset) as assembler:
         result = await memories.evaluate_recall(assembler, questions, **budgets)
     return Answer({**to_json(result), "missed": [question.id for question in result.missed]})
+
+
+# ---- what a coding agent did in a project ----
+
+
+@cli.command(app, "observe")
+async def observe(
+    files: list[Path] | None = None, *, memory: Words = None, project: Path | None = None
+) -> Answer:
+    """Remember what sessions of a coding agent did.
+
+    Running it twice adds nothing. Without files it reads the JSON of a hook from stdin (PostToolUse, Stop, SessionEnd). It then
+    writes errors to stderr and ends with exit code 0, because a failing hook must not stop its client.
+
+    Args:
+        files: Session files of Claude Code.
+        project: A folder of the project; by default the one that the sessions name.
+    """
+    folder, done = str(project) if project else None, list[session_start.Observed]()
+    try:
+        async with _changing(memory) as (store, projects):
+            remedy = "Pass session files, or let a client's hook write to stdin."
+            told: list[Any] = [*(files or ())]
+            if not told:
+                told = [cli.parse_json(cli.read_text(cli.STANDARD), "stdin", remedy)]
+            done += [await session_start.observe(store, one, project_path=folder) for one in told]
+            projects += [one.project for one in done]
+    except (AssemblyError, OSError) as error:
+        if files:
+            raise
+        cli.print_note(str(error))
+    rows: list[Json] = [one._asdict() for one in done]
+    return Answer(rows, [cli.table_of(rows, "project", "session_id", "records")])
+
+
+@cli.command(app, "index-code")
+async def index_code(folder: Path = Path(), *, memory: Words = None) -> Answer:
+    """Remember the functions that were changed since the last run.
+
+    Running it twice adds nothing.
+
+    Args:
+        folder: A folder of a git repository.
+    """
+    async with _changing(memory) as (store, projects):
+        done = await session_start.index_code(store, str(folder))
+        projects.append(done.project)
+    unread = [f"{path}: {reason}" for path, reason in done.unread.items()]
+    said = f"{done.commits} commits, {done.functions} new functions of {done.project}."
+    return Answer(done._asdict(), [said, *(f"Not read: {one}" for one in unread)])
+
+
+@cli.command(app, "learn")
+async def learn(
+    text: str, *, memory: Words = None, project: Path | None = None, confidence: float = 0.8
+) -> Answer:
+    """Remember a learning of this project.
+
+    The same text again changes how sure it is.
+
+    Args:
+        text: What to remember, in one sentence.
+        project: A folder of the project; by default this one.
+        confidence: How sure it is, from 0 to 1.
+    """
+    folder = str((project or Path()).resolve())
+    given: Any = {"project_path": folder, "confidence": confidence}
+    async with _changing(memory) as (store, projects):
+        name = await session_start.learn(store, text, **given)
+        projects.append(folder)
+    return Answer({"id": name}, [f"Kept as {name}."])
+
+
+@asynccontextmanager
+async def _changing(url: str | None) -> AsyncGenerator[tuple[Any, list[str]], None]:
+    """Lend the store, and a list for the projects that are changed; the hook reads those anew."""
+    settings, projects = AssemblerConfig(), list[str]()
+    async with opened(url, creates=True) as store:
+        yield store, projects
+        start = session_start.SessionStart(store, settings=settings.session_start)
+        made = [await start.build(project) for project in dict.fromkeys(projects)]
+    for context in made:
+        named = url or settings.memory.store or ""
+        session_start.keep_rendered(context, state_folder(), store=named)

@@ -43,8 +43,6 @@ def list_models(*, provider: str | None = None, feature: list[str] | None = None
     found = [row for row in found if all(map(row.supports, feature or ()))]
     rows: list[dict[str, Any]] = []
     for row in found:
-        if not rows or rows[-1]["provider"] != row.provider:
-            rows.append({"id": Text(row.provider, style="bold"), "provider": row.provider})
         price = (models.price_at(row, today=_today()) or models.Price())._asdict()
         window, reply = row.window_tokens / 1000, (row.output_tokens or 0) / 1000
         sizes = {"window K": round(window), "reply K": round(reply) or None}
@@ -84,26 +82,25 @@ def check(model: list[str] | None = None) -> Answer:
         model: Models in use.
     """
     registry, config = DEFAULT_REGISTRY, AssemblerConfig()
-    problems, unknown = registry.problems(), dict[str, list[str]]()
-    used, others = dict[str, list[str]](), dict[str, list[str]]()
+    problems = list(map(str, registry.problems()))
     layers = (config.defaults, *config.agents.values())
     named: list[str] = model or [one.model for one in layers if one.model]
-    everything: list[str] = named if model else [*named, *registry.ids()]
-    for name in dict.fromkeys(everything):
+    used, others, fails = dict[str, list[str]](), dict[str, list[str]](), bool(problems)
+    for name in dict.fromkeys(named if model else [*named, *registry.ids()]):
+        warnings = used if name in named else others
         try:
             limits = registry.get(name)
+            if (found := models.lifecycle_notes(limits, _today())) and (
+                name in named or limits.status != "retired"
+            ):
+                warnings[name] = found
         except UnknownModelError as error:
-            unknown[name] = [f"{error.problem} {remedy_for(error)}"]
+            used[name], fails = [f"{error.problem} {remedy_for(error)}"], True
         except RegistryError:
             continue  # it is among the problems
-        else:
-            found = models.lifecycle_notes(limits, _today())
-            if found and (name in named or limits.status != "retired"):
-                (used if name in named else others)[name] = found
-    value: dict[str, Json] = {"rows": len(registry.ids()), "problems": list(map(str, problems))}
-    value |= {"warnings": {**used, **unknown}, "other_warnings": others}
-    fails = problems or (unknown and not used)
-    code = ERROR if fails else MODEL_NEEDS_ATTENTION if value["warnings"] else 0
+    value: dict[str, Json] = {"rows": len(registry.ids()), "problems": problems}
+    value |= {"warnings": used, "other_warnings": others}
+    code = ERROR if fails else MODEL_NEEDS_ATTENTION if used else 0
     return Answer(value, _show_check(value), code)
 
 

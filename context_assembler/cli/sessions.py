@@ -1,14 +1,12 @@
 """`import`, `export`, `sessions`, `migrate`, `count`: stores, and transcripts of other programs."""
 
 import sys
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial as bound
-from itertools import pairwise, product, takewhile
+from itertools import product, takewhile
 from operator import eq
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +34,7 @@ from context_assembler.options import LAYERS, AssemblerConfig
 from context_assembler.providers.wire import NO_RESULT
 from context_assembler.sessions import open_store
 from context_assembler.sessions.copying import copy_sessions
+from context_assembler.sessions.files import path_of
 from context_assembler.tokens import TokenCounter
 from context_assembler.transcripts import ReadTranscript
 
@@ -65,15 +64,11 @@ async def opened_store(url: str | None, *, creates: bool = False) -> AsyncGenera
 
 def check_exists(url: str, fill: str) -> None:
     """Refuse a SQLite URL whose file does not exist: the store would be empty."""
-    scheme, _, place = url.partition(":")
-    path = Path(place.removeprefix("//")).expanduser()
-    is_file = scheme.lower() == "sqlite" and place != ":memory:"
-    if is_file and path.parent.is_dir() and not path.exists():
-        near = errors.nearest(
-            path.name, [one.name for one in path.parent.iterdir() if one.is_file()]
-        )
+    path = path_of(url) if url.lower().startswith("sqlite:") else None
+    if path is not None and path.parent.is_dir() and not path.exists():
+        near = errors.nearest(path.name, [one.name for one in path.parent.iterdir()])
         fix = f"Did you mean {near[0]!r}?" if near else f"Fill it first: context-assembler {fill}"
-        raise errors.ConfigurationError(f"There is no file {place}.", remedy=fix)
+        raise errors.ConfigurationError(f"There is no file {path}.", remedy=fix)
 
 
 async def _load(url: str | None, session_id: str) -> list[SessionEvent]:
@@ -107,19 +102,16 @@ async def import_(
     found = [one for path in file for one in _read(path, format, partial=partial)]
     ids = [session] if session else [name for name, *_ in found]
     if len({*ids}) != len(found):
-        problem = (
-            f"The files hold {len(found)} sessions, but there are {len({*ids})} names for them."
-        )
+        problem = f"The files hold {len(found)} sessions, which have {len({*ids})} names."
         remedy = "Leave out --session, or import the files one by one."
         raise errors.ConfigurationError(problem, remedy=remedy)
     async with opened_store(sessions, creates=True) as store:
         stored = [await _stored(store, name) for name in ids]
         for name, before in zip(ids, stored, strict=True):
             if before is not None and not append:
+                problem = f"There is a session {name!r} already."
                 remedy = "Name another one with --session, or pass --append."
-                raise errors.ConfigurationError(
-                    f"There is a session {name!r} already.", remedy=remedy
-                )
+                raise errors.ConfigurationError(problem, remedy=remedy)
         done: list[dict[str, Json]] = []
         for own, before, (_, name, path, read) in zip(ids, stored, found, strict=True):
             new = _later(own, before or [], read)
@@ -218,21 +210,10 @@ def _later(
 
 
 def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequence[SessionEvent]]:
-    """Yield what a transcript may go on from: the session, its end, and what its exports told.
+    """Yield what a transcript may go on from: the session, its end, and what its exports tell.
 
-    Those are what an export tells now, what it told before each compaction, and when the session
-    was as long as the transcript.
+    Those are what an export tells now, and what it told before each compaction.
     """
-
-    def exported(count: int, name: str) -> Sequence[SessionEvent]:
-        text = transcripts.write_transcript(stored[:count], format=name)
-        with suppress(errors.TranscriptError):  # nothing that this format could tell
-            return transcripts.read_transcript(text, format=read.format, partial=True).events
-        return ()
-
-    def size(count: int, *, name: str) -> int:
-        return len(_told(exported(count, name))[0])
-
     yield stored
     ids, first = [event.id for event in stored], next((event.id for event in read.events), "")
     if first in ids:
@@ -240,14 +221,11 @@ def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequ
     # Plain messages of Anthropic's are read as Chat.
     twins = ("anthropic",) if read.format == "openai_chat" else ()
     names = [one for one in (read.format, *twins) if stored and transcripts.FORMATS[one].write]
-    compactions = (n for n, event in enumerate(stored) if event.type == "compaction" and n)
-    ends = [*compactions, len(stored)]
-    for name, end in product(names, reversed(ends)):
-        yield exported(end, name)
-    length = len(_told(read.events)[0])
-    for name, (start, end) in product(names, pairwise([0, *ends])):
-        at = bisect_left(range(start + 1, end), length, key=bound(size, name=name))
-        yield exported(start + 1 + at, name)
+    compactions = [n for n, event in enumerate(stored) if event.type == "compaction" and n]
+    for name, end in product(names, [len(stored), *reversed(compactions)]):
+        text = transcripts.write_transcript(stored[:end], format=name)
+        with suppress(errors.TranscriptError):  # nothing that this format could tell
+            yield transcripts.read_transcript(text, format=read.format, partial=True).events
 
 
 def _told(events: Sequence[SessionEvent]) -> tuple[list[tuple[str, Any]], Counter[str]]:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -43,6 +44,7 @@ async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_0
     """
     sample = read_transcript(Path(bundled_path("samples/coding_agent.json")))
     models, contexts = model or _MODELS, list[AssembledContext]()
+    options: dict[str, Any] = {"max_context_tokens": max_context_tokens}
     with TemporaryDirectory() as folder:
         async with ContextAssembler(
             sessions=f"sqlite:{Path(folder) / 'demo.db'}",
@@ -51,15 +53,16 @@ async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_0
             config=AssemblerConfig(folder=folder),
         ) as assembler:
             await assembler.sessions.append(_SESSION, sample.events)
-            for number, name in enumerate([*models, models[0]]):
-                if number == len(models):
-                    later = [assistant_event(_ANSWER), user_event(_REPLY)]
-                    await assembler.sessions.append(_SESSION, later)
-                options: Any = {"model": name, "max_context_tokens": max_context_tokens}
+            for name in models:
+                options["model"] = name
                 contexts.append(await assembler.assemble(_SESSION, **options))
                 contexts[-1].report.to_json()  # computed while the store is open
-    *contexts, last = contexts
-    is_whole, share = _compare(contexts[0].to_request(), last.to_request())
+            later = [assistant_event(_ANSWER), user_event(_REPLY)]
+            await assembler.sessions.append(_SESSION, later)
+            last = await assembler.assemble(_SESSION, **options | {"model": models[0]})
+    first, second = _prompt_of(contexts[0].to_request()), _prompt_of(last.to_request())
+    pairs = zip(first, second, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     value = [
         {
             "model": context.metadata.model_id,
@@ -69,7 +72,8 @@ async def demo(*, model: list[str] | None = None, max_context_tokens: int = 24_0
         }
         for context in contexts
     ]
-    step = {"begins_with_whole_first": is_whole, "share": share}
+    share = shared / len(second)
+    step = {"begins_with_whole_first": shared == len(first), "share": share}
     return cli.Answer({"requests": value, "step": step}, _story(sample, contexts, share))
 
 
@@ -93,14 +97,6 @@ def _story(
     yield f"The model answers: {_ANSWER}\nThe user replies: {_REPLY}"
     yield f"{share:.1%} of the payload is the last one, byte for byte: the prompt cache has it."
     yield "\nWith your own: context-assembler import FILE --sessions sqlite:agent.db, then explain."
-
-
-def _compare(first: JsonObject, second: JsonObject) -> tuple[bool, float]:
-    """Return whether the second payload begins with the whole first one, and the shared share."""
-    one, other = _prompt_of(first), _prompt_of(second)
-    pairs = enumerate(zip(one, other, strict=False))
-    shared = next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
-    return shared == len(one), shared / max(1, len(other))
 
 
 def _prompt_of(payload: JsonObject) -> str:

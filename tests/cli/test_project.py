@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.cli.clients import CLIENTS
+from context_assembler.cli.hook import CLIENTS
 from tests.cli.conftest import Run
 from tests.session_start.test_feeds import transcript
 from tests.session_start.test_hook import text_of, told
