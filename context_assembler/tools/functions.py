@@ -134,14 +134,19 @@ def binder_of(function: Callable[..., Any]) -> Callable[[JsonObject], Callable[[
         try:
             made = model.model_validate(dict(given))
         except ValidationError as error:
-            told = error.errors(include_url=False, include_input=False)
-            return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in told)
+            return faults_of(error)
         values = [(one, getattr(made, f"argument_{at}")) for at, (one, _, _) in enumerate(found)]
         by_place = [held for one, held in values if one.kind is one.POSITIONAL_ONLY]
         by_name = {one.name: held for one, held in values if one.kind is not one.POSITIONAL_ONLY}
         return partial(function, *by_place, **by_name)
 
     return bind
+
+
+def faults_of(error: Any) -> str:
+    """Return what pydantic's error says of each argument, in words for a model."""
+    told = error.errors(include_url=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in told)
 
 
 # The parameters in a docstring: a section of Google's or of NumPy's style, or Sphinx's fields.
@@ -159,9 +164,8 @@ _SPHINX: Final = re.compile(rf"^:param (?:[^:\n]* )?(\w+):(.*{_MORE})\n?", re.MU
 def _docstring_of(target: Any) -> str:
     if inspect.isroutine(target):
         return inspect.getdoc(target) or ""
-    if isinstance(target, type):
-        return inspect.cleandoc(target.__doc__ or "")
-    return inspect.cleandoc(target.__call__.__doc__ or target.__doc__ or "")
+    called = target if isinstance(target, type) else target.__call__
+    return inspect.cleandoc(called.__doc__ or target.__doc__ or "")
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:

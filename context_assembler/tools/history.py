@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from context_assembler import events
-from context_assembler.events import Json, JsonObject, SessionEvent, Text, ToolResult
+from context_assembler.events import JsonObject, SessionEvent, Text, ToolResult
 from context_assembler.options import TruncationSettings
 from context_assembler.ports import HISTORY_SOURCE, ToolSpec
 from context_assembler.texts import one_line
+from context_assembler.tools.sources import schema_of
 
 _Held: TypeAlias = tuple[SessionEvent, Sequence[events.Part]]
 
@@ -57,11 +58,7 @@ class HistoryTool:
 
     def list_now(self) -> Sequence[ToolSpec]:
         """Return the tool."""
-        told = {name: said.partition(": ") for name, said in _PROPERTIES.items()}
-        fields: dict[str, Json] = {
-            name: {"type": kind, "description": said} for name, (kind, _, said) in told.items()
-        }
-        schema: JsonObject = {"type": "object", "properties": fields}
+        schema = schema_of(_PROPERTIES)
         return [ToolSpec(name=_TOOL, description=_WORDS, input_schema=schema, is_safe=True)]
 
     async def list_tools(self) -> Sequence[ToolSpec]:

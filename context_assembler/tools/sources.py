@@ -1,9 +1,10 @@
 """Where tools come from: literal specs in any provider's shape, functions, objects that list tools."""
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -78,22 +79,18 @@ class ExecutorTools:
         self.problems: Sequence[errors.InvalidToolError] = ()
         self.notes: Sequence[str] = ()
         self._act: Callable[[], Any] = executor.list_tools
-        self._waits = iscoroutinefunction(self._act)
 
     @property
     def list_now(self) -> Callable[[], Sequence[ToolSpec]] | None:
         """A function that returns the tools offered at this moment; `None` if they are awaited."""
-        return None if self._waits else lambda: self._take(self._act())
+        return None if is_async(self._act) else lambda: self._take(self._act())
 
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return the tools offered at this moment.
 
         A `list_tools` that is not a coroutine function is called in a thread, because it may block.
         """
-        import asyncio
-
-        listed = self._act() if self._waits else await asyncio.to_thread(self._act)
-        return self._take(await listed if isawaitable(listed) else listed)
+        return self._take(await call_away(self._act))
 
     def _take(self, listed: Any) -> Sequence[ToolSpec]:
         specs, self.problems, self.notes = read_tools(getattr(listed, "tools", listed))
@@ -179,6 +176,43 @@ def tell_problem(error: BaseException) -> str:
     """Return a foreign error in one line: its name, and the beginning of what it says."""
     said = " ".join(str(error)[:200].split())
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling the function returns something that has to be awaited."""
+    while isinstance(function, partial):
+        function = function.func
+    return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
+
+
+async def call_away(function: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function of the application returns; a plain one is called in a thread.
+
+    That thread keeps no process alive if the function never ends.
+    """
+    if is_async(function):
+        said = function(*given)
+    else:
+        from asyncio import wrap_future
+        from concurrent.futures import Future
+        from contextvars import copy_context
+        from threading import Thread
+
+        done: Future[tuple[Any, BaseException | None]] = Future()
+        done.set_running_or_notify_cancel()  # nothing can stop it
+        context = copy_context()
+
+        def run() -> None:
+            try:
+                done.set_result((context.run(function, *given), None))
+            except BaseException as error:  # StopIteration would be lost in a future
+                done.set_result((None, error))
+
+        Thread(target=run, daemon=True).start()
+        said, error = await wrap_future(done)
+        if error is not None:
+            raise error
+    return await said if isawaitable(said) else said
 
 
 class LastAnswers(Generic[Answer]):
@@ -280,6 +314,16 @@ def _read_entry(entry: Any, notes: dict[str, None]) -> list[ToolSpec]:
 def name_of(entry: Any) -> str:
     names = (getattr(entry, name, None) for name in ("__name__", "name"))
     return next((name for name in names if isinstance(name, str)), "(unnamed)")
+
+
+def schema_of(told: Mapping[str, str], *required: str) -> JsonObject:
+    """Return the schema of arguments that are told as `{"page": "integer: Which page to read."}`."""
+    parts = {name: said.partition(": ") for name, said in told.items()}
+    properties = {
+        name: {"type": kind, "description": said} for name, (kind, _, said) in parts.items()
+    }
+    schema = {"type": "object", "properties": properties}
+    return schema | ({"required": [*required]} if required else {})
 
 
 _VERSIONED: Final = r"_\d{8}$"  # Anthropic's own tools: web_search_20260209
