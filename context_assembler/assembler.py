@@ -140,7 +140,7 @@ class _Draft:
         self.texts: prompt.AskedTexts | None = None
         self.waits = bool(options.exact or options.additional_tools or options.query)
         if self.functions:
-            from context_assembler.prompt import is_async
+            from context_assembler.tools.sources import is_async
 
             self.waits = self.waits or any(map(is_async, self.functions.values()))
         self.listed: Any = None

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
 from datetime import datetime
-from inspect import isawaitable
 from typing import Any, Final, NamedTuple
 
 from context_assembler import events
@@ -18,9 +17,9 @@ from context_assembler.errors import CompactionError, ConcurrentAppendError
 from context_assembler.events import KIND_MASK, Json, SessionEvent, SessionHead, Usage
 from context_assembler.options import CompactionSettings
 from context_assembler.ports import ColumnStore
-from context_assembler.prompt.asking import is_async
 from context_assembler.texts import CountText, escape_tag, one_line, shorten_text
 from context_assembler.tokens import Family
+from context_assembler.tools.sources import call_away
 from context_assembler.truncation import History
 
 # The session that is compacted, for what its summarizer and hooks call.
@@ -164,7 +163,7 @@ class Compactor:
                 _UNDER_WAY.reset(token)
             host.remember("")
         if self.after is not None and done.is_own:
-            await _call(self.after, done)
+            await call_away(self.after, done)
         return done
 
     async def _compacted(
@@ -173,7 +172,7 @@ class Compactor:
         plan, covered, draft = await asyncio.to_thread(self._read, context, host, check)
         await host.append(host.session_id, [])  # a store that cannot be written to says so
         if self.before is not None:
-            await _call(self.before, host.session_id, covered)
+            await call_away(self.before, host.session_id, covered)
         async with asyncio.timeout(host.settings.timeout_seconds):
             text = await draft.write()
         rows = host.store.rows(host.session_id, [(seq, seq) for seq in plan.kept])
@@ -436,7 +435,7 @@ class _Draft:
             faults=tuple(facts["faults"]),
         )
         self.requests += 1
-        said = await _call(self._compactor.summarizer, request)
+        said = await call_away(self._compactor.summarizer, request)
         if not isinstance(said, str | summarizers.Written):
             raise TypeError(f"A summarizer must return text, not {type(said).__name__}.")
         written = said if isinstance(said, summarizers.Written) else summarizers.Written(said)
@@ -495,12 +494,6 @@ def _must_keep(known: Essentials, most_tokens: int, count: CountText) -> dict[st
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-async def _call(function: Callable[..., Any], *given: Any) -> Any:
-    """Call a function of the application: a plain one in a thread."""
-    said = function(*given) if is_async(function) else await asyncio.to_thread(function, *given)
-    return await said if isawaitable(said) else said
 
 
 # ---- what the assembler calls ----

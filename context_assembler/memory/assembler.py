@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from inspect import isawaitable
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypedDict, Unpack
@@ -46,6 +45,7 @@ from context_assembler.memory.words import Signals, read_signals
 from context_assembler.ports import RecalledNote, TokenCounter
 from context_assembler.texts import CountText, clean_text
 from context_assembler.tokens.bpe import count_bpe
+from context_assembler.tools.sources import call_away
 
 _CACHED: Final = 32  # contexts
 _BUDGET: Final = 2_000
@@ -471,8 +471,7 @@ class MemoryAssembler:
                     continue
                 async with asyncio.timeout(self._extract_seconds):
                     shown = shaping.show(turn, self._clean, len(turn.text))
-                    found = await asyncio.to_thread(extract, shown)
-                    found = await found if isawaitable(found) else found
+                    found = await call_away(extract, shown)
                 kept = [
                     turn,
                     *(_fact_of(turn, one) for one in _listed(found) if says_something(one)),

@@ -1,4 +1,4 @@
-from context_assembler.prompt.asking import AskedTexts, TextAsker, is_async
+from context_assembler.prompt.asking import AskedTexts, TextAsker
 from context_assembler.prompt.files import BootstrapFile, BootstrapLoader
 from context_assembler.prompt.lint import Lint, lint_files
 from context_assembler.prompt.sections import (
@@ -34,7 +34,6 @@ __all__ = [
     "TextAsker",
     "fit_prompt",
     "follow_section",
-    "is_async",
     "lint_files",
     "prompt_record",
     "render_files",

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
 from typing import Any, NamedTuple
 
 from context_assembler.events import Session
@@ -38,22 +37,13 @@ class TextAsker:
 
     async def ask(self, functions: Mapping[str, TextOf]) -> AskedTexts:
         """Return what functions say, asked all at once; plain ones are called in threads."""
-        import asyncio
+        from context_assembler.tools.sources import call_away
 
-        async def call(function: TextOf) -> Any:
-            if is_async(function):
-                said: Any = function(self._session)
-            else:
-                said = await asyncio.to_thread(function, self._session)
-            return await said if isawaitable(said) else said
-
-        asked = ((name, partial(call, function), _read) for name, function in functions.items())
+        asked = (
+            (name, partial(call_away, function, self._session), _read)
+            for name, function in functions.items()
+        )
         return _joined(dict(zip(functions, await self._answers.ask(asked), strict=True)))
-
-
-def is_async(function: Any) -> bool:
-    """Whether calling the function returns something that has to be awaited."""
-    return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
 
 
 def _read(said: Any) -> str:

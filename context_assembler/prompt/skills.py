@@ -22,13 +22,12 @@ from typing import Any, Final, NamedTuple
 from context_assembler.errors import ConfigurationError, brief, did_you_mean, with_article
 from context_assembler.events import Json, JsonObject, Session, is_list, is_object
 from context_assembler.ports import Skill
-from context_assembler.prompt.asking import is_async
 from context_assembler.prompt.cutting import seal_text
 from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
 from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
-from context_assembler.tools.sources import LastAnswers, Question
+from context_assembler.tools.sources import LastAnswers, Question, is_async
 
 _MAX_FOLDERS: Final = 10_000
 _MAX_DESCRIPTION_CHARS: Final = 1_024

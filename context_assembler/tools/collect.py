@@ -306,28 +306,12 @@ class _Merging:
                 yield offer
 
     def _assign(self, offers: Sequence[_Offer]) -> dict[int, str]:
-        """Return the names that tools are known by already, by the index of the offer.
-
-        A tool is its source's of that name. The same tool of another source, which no model could
-        tell apart, takes the place of one that went.
-        """
-        read = {name: what_is_read(tool) for name, tool in self._learnt.items()}
-        by_source: dict[tuple[str, str], list[str]] = {}
+        """Return the names that tools are known by already, by the index of the offer."""
+        names: dict[tuple[str, str], list[str]] = {}
         for name, tool in sorted(self._learnt.items()):
-            by_source.setdefault((tool.source, tool.own_name or name), []).append(name)
-        assigned: dict[int, str] = {}
-        free = set(self._learnt)
-        ways: tuple[Callable[[_Offer], Iterable[str]], ...] = (
-            lambda one: by_source.get((one.spec.source, one.spec.name), ()),
-            lambda one: [one.spec.name] if read.get(one.spec.name) == one.read else (),
-        )
-        for find in ways:
-            for at, one in enumerate(offers):
-                found = next((name for name in find(one) if name in free), None)
-                if at not in assigned and found is not None:
-                    assigned[at] = found
-                    free.remove(found)
-        return assigned
+            names.setdefault((tool.source, tool.own_name or name), []).append(name)
+        known = ((at, names.get((one.spec.source, one.spec.name))) for at, one in enumerate(offers))
+        return {at: free.pop(0) for at, free in known if free}
 
     def _accept_new(self, offer: _Offer) -> None:
         """Offer a tool that the model does not know, by its own name unless that is another's."""

@@ -3,17 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from contextvars import copy_context
+from contextlib import suppress
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
-from threading import Thread
 from typing import Any, Final, TypeAlias
 
 from context_assembler.events import SessionEvent, ToolCall, ToolResult, read_object_text
 from context_assembler.ports import ToolSpec
 from context_assembler.tools.functions import binder_of, name_of_function, settings_of
-from context_assembler.tools.sources import ListedTools
+from context_assembler.tools.sources import ListedTools, call_away
 
 _CUT_OFF: Final = "The call did not run: the reply was cut off inside it. Call again."
 _CANCELLED: Final = "The call was cancelled; it may or may not have run."
@@ -139,15 +136,9 @@ async def _outcome(work: Work) -> Outcome:
     except _RefusalError as error:
         return str(error), True
     except (Exception, SystemExit) as error:  # foreign code: whatever it raises is its result
-        return _told(error), True
-
-
-def _told(error: BaseException) -> str:
-    try:
-        said = str(error)
-    except (Exception, SystemExit):  # foreign code, as well
-        said = ""
-    return f"{type(error).__name__}: {said}".removesuffix(": ")
+        with suppress(Exception, SystemExit):  # what it says of itself is foreign code as well
+            return f"{type(error).__name__}: {error}".removesuffix(": "), True
+        return type(error).__name__, True
 
 
 async def _run_function(
@@ -157,26 +148,4 @@ async def _run_function(
     bound = bind(arguments)
     if isinstance(bound, str):
         raise _RefusalError(f"The call did not run: its arguments do not fit. {bound}")
-    waits = iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
-    value = bound() if waits else await _in_thread(bound)
-    return await value if isawaitable(value) else value
-
-
-async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Return what a function returns; its thread keeps no process alive if it never ends."""
-    done: Future[Outcome] = Future()
-    context = copy_context()
-
-    def run() -> None:
-        try:
-            outcome: Outcome = context.run(work), False
-        except BaseException as error:  # SystemExit would end the loop, StopIteration be lost there
-            outcome = _told(error), True
-        if done.set_running_or_notify_cancel():
-            done.set_result(outcome)
-
-    Thread(target=run, daemon=True).start()
-    value, has_failed = await asyncio.wrap_future(done)
-    if has_failed:
-        raise _RefusalError(value)
-    return value
+    return await call_away(bound)
