@@ -7,18 +7,14 @@ all results of its calls, belong together wherever their parents point. The rows
 before it, counted from 1: import such a transcript into a new session.
 """
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC
 from typing import Final
 
-from context_assembler.events import Body, Json, JsonObject, SessionEvent, body_of, to_json
-from context_assembler.history.repair import settle_call
+from context_assembler.events import Body, Json, JsonObject
 from context_assembler.providers import anthropic, wire
 from context_assembler.providers.gemini import snake_key
 from context_assembler.transcripts.pieces import Builder, program
 from context_assembler.transcripts.source import Issues, Reading, Row, walk_back
-from context_assembler.transcripts.writing import dump_json_text, wire_for
 
 METADATA: Final = "claude_code"
 _SAID: Final = ("user", "assistant")
@@ -293,117 +289,6 @@ def _said(row: _Row) -> Json:
     return f"{head}\n{text}" if head and text else text
 
 
-# ---- writing ----
-
-# Names what has no UUID of its own, always alike.
-_ROLES: Final = {"assistant": "assistant", "tool_call": "assistant", "tool_result": "tool"}
-_TURN: Final = {"kind": "said", "note": None, "seq": 0, "id": "", "origin": "user"}
-_NAMESPACE: Final = uuid.UUID("6b1d7a52-6a0e-5d0c-9d61-0a1c7cfd3d1e")
-
-
-def write_rows(events: Iterable[SessionEvent]) -> str:
-    """Return the rows of a session, each the child of the one before it.
-
-    Instructions become meta rows of the user.
-    """
-    lines: list[str] = []
-    parent: str | None = None
-    place, replies = 1, set[str]()
-    events = [*events]
-    replaced = [e.covers for e in events if e.covers and "replaced_by" in e.metadata]
-    gone = {seq for one in replaced for seq in range(one.first_seq, one.last_seq + 1)}
-    for event in (event for event in events if event.seq not in gone):
-        first_id = event.id if _is_uuid(event.id) else _name(f"{place}/0/{event.id!a}")
-        for number, row in enumerate(_rows_of(event, place)):
-            is_boundary = row.get("subtype") == "compact_boundary"
-            if row["type"] == "assistant":  # rows with one id would be one reply
-                message = row["message"]
-                message["id"] += f"_{place}" if message["id"] in replies else ""
-                replies.add(message["id"])
-            place += not is_boundary
-            own = {"parentUuid": None, "logicalParentUuid": parent}
-            links = own if is_boundary else {"parentUuid": parent}
-            head = {"isSidechain": False, "userType": "external", "sessionId": _name("session")}
-            if event.created_at is not None:
-                moment = event.created_at.astimezone(UTC).isoformat(timespec="microseconds")
-                head["timestamp"] = moment.replace("+00:00", "Z")
-            parent = first_id if number == 0 else _name(f"{first_id}/{number}")
-            lines.append(dump_json_text({**links, **head, **row, "uuid": parent}) + "\n")
-    return "".join(lines)
-
-
-def _rows_of(event: SessionEvent, place: int) -> Iterator[dict[str, Json]]:
-    wire, body = wire_for("anthropic", [event]), body_of(event)
-    role = _ROLES.get(event.type, "user")
-    parts = [settle_call(p) if p["type"] == "tool_call" else p for p in body["parts"]]
-    wire.add({**_TURN, "role": role, "parts": parts, "made_by": body.get("made_by")})
-    blocks = [block for message in wire.messages for block in message["content"]]
-    if event.type == "compaction":
-        if not event.text.strip():
-            return  # sealed: what it covers is what others can read
-        about = {"content": "Conversation compacted", "compactMetadata": dict[str, Json]()}
-        yield {"type": "system", "subtype": "compact_boundary", **about}
-        yield {**_user_row(event.text), "isCompactSummary": True}
-    elif event.type == "system":
-        text = f"<system-reminder>\n{event.text}\n</system-reminder>"
-        yield {**_user_row(text), "isMeta": True}
-    elif role == "assistant":
-        yield _reply_row(blocks, event, place)
-    else:
-        results = [block for block in blocks if block["type"] == "tool_result"]
-        said = [block for block in blocks if block["type"] != "tool_result"]
-        for result in results:
-            plain = {"content": _plainly(result["content"])} if "content" in result else {}
-            yield _user_row([result | plain])
-        if said or not results:
-            meta = {"isMeta": True} if event.origin == "developer" else {}
-            yield {**_user_row(_plainly(said)), **meta}
-
-
-def _plainly(blocks: list[Json]) -> Json:
-    """Return a lone text as text, as the client writes it."""
-    is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
-    return blocks[0]["text"] if is_text else blocks
-
-
-def _user_row(content: Json) -> dict[str, Json]:
-    return {"type": "user", "message": {"role": "user", "content": content}}
-
-
-def _reply_row(blocks: list[Json], event: SessionEvent, place: int) -> dict[str, Json]:
-    made_by = event.made_by
-    message: dict[str, Json] = {
-        "id": (made_by and made_by.response_id) or f"msg_{place}",
-        "type": "message",
-        "role": "assistant",
-        "model": made_by.model if made_by else "<synthetic>",
-        "content": blocks,
-        "stop_reason": made_by.stop_reason if made_by else None,
-    }
-    if made_by is not None and made_by.container is not None:
-        message["container"] = to_json(made_by.container)
-    if made_by is not None and (usage := made_by.usage) is not None:
-        cached = usage.cache_read_tokens + usage.cache_write_tokens
-        message["usage"] = {
-            "input_tokens": usage.input_tokens - cached,
-            "output_tokens": usage.output_tokens,
-            "cache_read_input_tokens": usage.cache_read_tokens,
-            "cache_creation_input_tokens": usage.cache_write_tokens,
-        }
-    return {"type": "assistant", "message": message}
-
-
-def _name(text: str) -> str:
-    return str(uuid.uuid5(_NAMESPACE, text))
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return str(uuid.UUID(text)) == text
-    except ValueError:
-        return False
-
-
 CLAUDE_CODE: Final = program(
-    METADATA, _is_row, _read, keys="", marks=lambda row: row["type"] in _MARKS, write=write_rows
+    METADATA, _is_row, _read, keys="", marks=lambda row: row["type"] in _MARKS
 )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import TranscriptError, brief_repr, with_article
@@ -327,7 +326,7 @@ class Format(NamedTuple):
 
 
 def _unreadable(name: str, reason: str) -> TranscriptError:
-    remedy = "Give a JSON or JSON Lines transcript of a known format."
+    remedy = "Give a JSON or JSON Lines transcript of a known format; pass a file as Path(name)."
     return TranscriptError(source=name, reason=reason, remedy=remedy)
 
 
@@ -340,12 +339,6 @@ def parse_source(source: Any, name: str) -> Parsed:
         TranscriptError: The source is empty, or nothing in it is JSON.
     """
     issues = Issues()
-    if isinstance(source, str) and _names_a_file(source):
-        raise TranscriptError(
-            source=source.strip(),
-            reason="a text is read as the transcript itself, and this one names a file",
-            remedy=f"Pass Path({source.strip()!r}) to read the file.",
-        )
     if isinstance(source, bytes | bytearray):
         from context_assembler.texts import decode_text
 
@@ -358,16 +351,6 @@ def parse_source(source: Any, name: str) -> Parsed:
     if isinstance(value, dict | list):
         return Parsed(name, issues, value)
     raise _unreadable(name, f"{value!r:.40} is not a transcript")
-
-
-def _names_a_file(text: str) -> bool:
-    path = text.strip()
-    if len(path) > 1_000 or any(mark in path for mark in "\n{[\0") or not path:
-        return False
-    try:
-        return path.lower().endswith((".json", ".jsonl", ".ndjson")) or Path(path).is_file()
-    except OSError:
-        return False
 
 
 def _parse_text(text: str, name: str, issues: Issues) -> Parsed:

@@ -122,33 +122,44 @@ def test_an_export_adds_only_what_came_after_it(run: Run, name: str, at: int) ->
     assert run("export", "log", *STORE, "--format", name).out == Path("late").read_text("utf-8")
 
 
-def test_an_export_of_a_compacted_session_is_known(run: Run) -> None:
+async def test_an_export_of_a_compacted_session_is_known(run: Run) -> None:
     summary = replace(LOG[-1], type="compaction", covers=Covers(first_seq=1, last_seq=7))
-    Path("all").write_text(write_transcript([*LOG, summary], format="claude_code"), "utf-8")
-    Path("before").write_text(write_transcript(LOG, format="gemini"), "utf-8")
-    run("import", "all", *STORE, "--session", "log")
-    Path("after").write_text(run("export", "log", *STORE, "--format", "gemini").out, "utf-8")
+    async with open_store(URL.split()[1]) as store:
+        await store.append("log", [*LOG, summary])
+    exported = await to_thread(run, "export", "log", *STORE, "--format", "gemini")
+    texts = {"before": write_transcript(LOG, format="gemini"), "after": exported.out}
 
-    for name in ("before", "after"):
-        added = run("import", name, *STORE, "--session", "log", "--append", "--json")
+    for name, text in texts.items():
+        await to_thread(Path(name).write_text, text, "utf-8")
+        flags = ("--session", "log", "--append", "--json")
+        added = await to_thread(run, "import", name, *STORE, *flags)
         assert added.json[0]["new_events"] == 0
 
 
+def coded(*names: str) -> str:
+    """Return rows of Claude Code, each the child of the one before: a turn a letter, by turns."""
+    rows: list[dict[str, object]] = []
+    for name, parent in zip(names, (None, *names), strict=False):
+        links = {"uuid": name, "parentUuid": parent}
+        role = "assistant" if len(rows) % 2 else "user"
+        rows.append({"type": role, **links, "message": said(role, name)})
+    if names[-1] == "sum":
+        boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "cut"}
+        rows[-1] |= {"isCompactSummary": True, "parentUuid": "cut"}
+        rows.insert(-1, {**boundary, "parentUuid": None, "logicalParentUuid": names[-2]})
+    return "\n".join(map(json.dumps, rows))
+
+
 def test_a_compaction_covers_the_same_in_a_rewound_session(run: Run) -> None:
-    done = replace(LOG[-1], type="compaction", covers=Covers(first_seq=1, last_seq=13))
-    before = write_transcript(LOG[:7], format="claude_code")
-    after = write_transcript([*LOG[:4], *LOG[7:], done], format="claude_code")
-    for row in before.splitlines()[4:]:  # these three are others now
-        after = after.replace(name := json.loads(row)["uuid"], f"0{name[1:]}")
-    Path("before").write_text(before, "utf-8")
-    Path("after").write_text(after, "utf-8")
+    Path("before").write_text(coded("a", "b", "c", "d"), "utf-8")
+    Path("after").write_text(coded("a", "b", "e", "f", "sum"), "utf-8")
     run("import", "before", *STORE, "--session", "log")
-    run("sessions", "rewind", "log", "4", *STORE)
+    run("sessions", "rewind", "log", "2", *STORE)
 
     run("import", "after", *STORE, "--session", "log", "--append")
 
     [*_, newest] = run("sessions", "show", "log", *STORE, "--json").json["newest"]
-    assert (newest["seq"], newest["covers"]) == (18, {"first_seq": 1, "last_seq": 17})
+    assert (newest["seq"], newest["covers"]) == (8, {"first_seq": 1, "last_seq": 7})
 
 
 def test_rows_are_counted_and_a_broken_file_is_refused(run: Run) -> None:

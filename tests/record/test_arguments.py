@@ -212,9 +212,7 @@ def test_an_imported_call_keeps_its_text(written: str) -> None:
     assert [call.arguments_json for call in events[-1].unfinished_calls] == [written]
 
 
-@pytest.mark.parametrize(
-    "name", ["openai_chat", "anthropic", "openai_responses", "gemini", "claude_code"]
-)
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic", "openai_responses", "gemini"])
 @pytest.mark.parametrize("written", ['{"path": "/home', "[1,2]", "null"])
 def test_an_exported_call_comes_back_as_it_was_written(name: str, written: str) -> None:
     broken = ToolCall(call_id="c1", name="f", arguments_json=written)

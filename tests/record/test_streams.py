@@ -341,7 +341,7 @@ async def test_a_reply_that_broke_off_and_came_whole_is_one(
     said = [turn["parts"][0]["text"] for turn in turns if turn["role"] == "assistant"]
     assert said == ["Hi."]
     stored_events = [event async for event in assembler.sessions.load("s")]
-    written = write_transcript(stored_events, format="claude_code")
+    written = write_transcript(stored_events, format="anthropic")
     exported = read_transcript(written).events
     assert [event.text for event in exported if event.type == "assistant"] == ["Hi."]
 

@@ -1,6 +1,5 @@
 """Session files of Claude Code: which rows are the conversation, and what of the others is reported."""
 
-import json
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ from context_assembler import (
     Thinking,
     ToolCall,
     ToolResult,
-    user_event,
 )
-from context_assembler.events import Covers, Provenance, Usage, assistant_event, system_event
-from context_assembler.transcripts import ReadTranscript, read_transcript, write_transcript
+from context_assembler.events import Covers, Usage
+from context_assembler.transcripts import ReadTranscript, read_transcript
 from tests.transcripts.shapes import PIXEL, lines, text
 
 Row = dict[str, Any]
@@ -206,38 +204,6 @@ def test_what_describes_the_session_or_a_row_is_kept() -> None:
     assert found.metadata == {"session_id": "s", "cwd": "/src", "title": "A title"}
     assert found.events[0].metadata == {"claude_code": {"permissionMode": "plan"}}
     assert [issue.what for issue in found.issues] == ["toolUseResult (1×)"]
-
-
-def test_what_is_written_keeps_ids_times_and_who_made_it() -> None:
-    usage = Usage(input_tokens=10, output_tokens=2, cache_read_tokens=6, cache_write_tokens=1)
-    made_by = Provenance(
-        provider="anthropic", model="claude-opus-5-5", response_id="msg_1", usage=usage
-    )
-    summary = SessionEvent(
-        type="compaction", parts=(Text("They met."),), covers=Covers(first_seq=1, last_seq=2)
-    )
-    reply = SessionEvent(type="assistant", parts=(Text("yes"),), origin="model", made_by=made_by)
-    events = [user_event("hi"), reply, summary, system_event("Be brief."), assistant_event("Ok.")]
-
-    written = write_transcript(events, format="claude_code")
-
-    rows, found = list(map(json.loads, written.splitlines())), read_transcript(written).events
-    assert [one["type"] for one in rows] == [
-        "user",
-        "assistant",
-        "system",
-        "user",
-        "user",
-        "assistant",
-    ]
-    assert rows[2]["parentUuid"] is None
-    assert [rows[2]["logicalParentUuid"], rows[3]["parentUuid"]] == [
-        rows[1]["uuid"],
-        rows[2]["uuid"],
-    ]
-    assert found[1].made_by == made_by
-    assert found[2].covers == summary.covers
-    assert found[3].text == "<system-reminder>\nBe brief.\n</system-reminder>"
 
 
 SHOWN: Row = {"type": "base64", "media_type": "image/png", "data": PIXEL}

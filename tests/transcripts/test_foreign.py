@@ -147,7 +147,7 @@ def test_usage_counts_the_whole_prompt(name: str) -> None:
 def test_what_is_read_goes_to_every_provider(name: str, sample: Any) -> None:
     events = read_transcript(sample).events
 
-    for provider in ("anthropic", "openai_chat", "openai_responses", "gemini", "claude_code"):
+    for provider in ("anthropic", "openai_chat", "openai_responses", "gemini"):
         assert "list files" in write_transcript(events, format=provider), name
 
 

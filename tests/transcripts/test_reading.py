@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "nothing": (" ", "it is empty"),
     "a text": ("nowhere", "not JSON"),
     "a lone value": ("3", "it holds 3 alone"),
-    "the name of a file": ("logs/session.jsonl", "names a file"),
+    "the name of a file": ("logs/session.jsonl", r"Path\(name\)"),
     "no transcript": (None, "None is not a transcript"),
     "no message that can be read": ([{"role": "tool"}, {"type": "message"}], "2 of its 2 rows"),
 }
@@ -250,14 +250,24 @@ SESSION = event_log("S Be brief.", "U Look.", 'A[c1:look {"q": "a"}] So.', "T[c1
 
 
 @pytest.mark.parametrize("kind", [{"a": 1}, ["a"], 7, None], ids=str)
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", [*WRITTEN, "claude_code"])
 def test_a_value_of_another_kind_is_read_or_refused_in_words(name: str, kind: Any) -> None:
-    text = write_transcript(SESSION, format=name)
-    rows = name == "claude_code"
-    whole = list(map(json.loads, text.splitlines())) if rows else json.loads(text)
+    whole = json.loads(write_transcript(SESSION, format="anthropic" if "_code" in name else name))
+    if name == "claude_code":
+        whole = [
+            {
+                "type": message["role"],
+                "uuid": f"u{at}",
+                "parentUuid": f"u{at - 1}",
+                "isMeta": at == 0,
+            }
+            | {"sessionId": "s", "timestamp": "2026-05-04T09:30:00Z", "message": message}
+            for at, message in enumerate(whole["messages"])
+        ]
 
     for *path, last in places(whole):
-        changed = holder = deepcopy(whole)
+        changed: Any = deepcopy(whole)
+        holder: Any = changed
         for key in path:
             holder = holder[key]
         holder[last] = kind

@@ -1,7 +1,5 @@
 """Writing: what is exported is read again as it was, and is what its provider takes."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +16,7 @@ from context_assembler import (
     tool_result_event,
     user_event,
 )
-from context_assembler.events import Provenance, Usage
+from context_assembler.events import Usage
 from context_assembler.transcripts import FORMATS, read_transcript, write_transcript
 from tests.transcripts.shapes import PIXEL
 
@@ -79,14 +77,3 @@ def test_usage_of_nothing_is_written_and_read() -> None:
 
     assert event.made_by
     assert event.made_by.usage == Usage()
-    assert read_transcript(write_transcript([event], format="claude_code")).events[0].parts == ()
-
-
-def test_replies_that_share_an_id_stay_two() -> None:
-    made_by = Provenance(provider="openai_chat", model="m", response_id="chatcmpl-1")
-    asked = [user_event("a"), replace(assistant_event("b"), made_by=made_by)] * 2
-
-    for _ in range(2):
-        asked = [*read_transcript(write_transcript(asked, format="claude_code")).events]
-
-    assert [event.text for event in asked] == ["a", "b", "a", "b"]
