@@ -7,7 +7,8 @@ from functools import partial
 from math import ceil, floor, sqrt
 from typing import Final, TypeAlias
 
-from context_assembler.events import Json, JsonObject, is_object
+from context_assembler.events import JsonObject
+from context_assembler.tokens.definitions import words_of
 
 Size: TypeAlias = tuple[int, int]
 ImageRule: TypeAlias = Callable[[Size, str | None], int]
@@ -209,7 +210,7 @@ def count_sealed(block: JsonObject) -> int:
     if isinstance(sealed := block.get("encrypted_content"), str):
         chars = max(0, len(sealed) - 850)
         return int(min(0.05 * chars**1.15, chars / 4.7))
-    hidden_chars = max(map(len, _texts_in(block)), default=0)
+    hidden_chars = max(map(len, words_of(block)), default=0)
     return -(-hidden_chars // _CHARS_PER_TOKEN)
 
 
@@ -229,14 +230,3 @@ def split_sealed(text: str) -> tuple[str, int]:
     runs = map(len, re.findall(pattern, text))
     hidden = sum(min(chars // _CHARS_PER_TOKEN, _MOST_RUN_TOKENS) for chars in runs)
     return re.sub(pattern, "", text), hidden
-
-
-def _texts_in(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif is_object(value):
-        for inner in value.values():
-            yield from _texts_in(inner)
-    elif type(value) in (list, tuple):
-        for inner in value:
-            yield from _texts_in(inner)

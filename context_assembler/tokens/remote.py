@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from math import ceil
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from cachetools import LRUCache
 
 from context_assembler.errors import ConfigurationError, RemoteCountError
 from context_assembler.events import Json, is_object
@@ -17,20 +19,12 @@ _MARGIN: Final = 1.005  # on a corrected count: another cut has another error
 _MOST_KEPT: Final = 1_024  # counts
 
 
-class _Endpoint(NamedTuple):
-    """Whose client is needed, the package of its SDK, what a request is rendered in."""
-
-    vendor: str
-    package: str
-    protocol: str
-
-
-_OPENAI: Final = _Endpoint("openai", "openai", "openai_responses")
-_ENDPOINTS: Final[Mapping[str, _Endpoint]] = {
-    "anthropic": _Endpoint("anthropic", "anthropic", "anthropic"),
-    "openai_responses": _OPENAI,
-    "openai_chat": _OPENAI,
-    "gemini": _Endpoint("google", "google.genai", "gemini"),
+# Whose client is needed, and the protocol that a request is rendered in.
+_ENDPOINTS: Final[Mapping[str, tuple[str, str]]] = {
+    "anthropic": ("anthropic", "anthropic"),
+    "openai_responses": ("openai", "openai_responses"),
+    "openai_chat": ("openai", "openai_responses"),
+    "gemini": ("google", "gemini"),
 }
 # What the endpoints take of a request.
 # Source: anthropic 2.14.0, types/message_count_tokens_params.py;
@@ -100,7 +94,7 @@ class RemoteCounter:
         self, clients: Mapping[str, Any] | Iterable[Any], *, timeout_seconds: float = 30.0
     ) -> None:
         self._timeout_seconds = timeout_seconds
-        self._kept: dict[bytes, int] = {}
+        self._kept = LRUCache[bytes, int](_MOST_KEPT)
         self._clients = dict(clients) if is_object(clients) else _by_vendor(clients)
 
     def protocol_for(self, provider: str) -> str:
@@ -111,13 +105,13 @@ class RemoteCounter:
         Raises:
             ConfigurationError: No client of that provider was given, or it has no such endpoint.
         """
-        endpoint = _ENDPOINTS.get(provider)
-        if endpoint is None or endpoint.vendor not in self._clients:
+        vendor, protocol = _ENDPOINTS.get(provider, ("", ""))
+        if vendor not in self._clients:
             raise ConfigurationError(
                 f"Counting exactly for {provider!r} needs a client of its SDK.",
                 remedy="Pass clients=[client] (openai.AsyncOpenAI() …), or leave out exact=True.",
             )
-        return endpoint.protocol
+        return protocol
 
     async def count(self, payload: Payload, *, provider: str) -> int:
         """Return the provider's own count of a payload.
@@ -129,7 +123,7 @@ class RemoteCounter:
             ConfigurationError: No client of that provider was given, or it has no such endpoint.
             RemoteCountError: The endpoint refuses, is not reached, or says something else.
         """
-        protocol, vendor = self.protocol_for(provider), _ENDPOINTS[provider].vendor
+        protocol, (vendor, _) = self.protocol_for(provider), _ENDPOINTS[provider]
         client = self._clients[vendor]
         arguments = _arguments_for(vendor, payload, client)
         text = json.dumps([protocol, arguments], sort_keys=True, default=str)
@@ -146,13 +140,10 @@ class RemoteCounter:
             reason = " ".join(str(failure).split())[:300] or type(failure).__name__
             raise RemoteCountError(provider=vendor, reason=reason) from failure
         field = "total_tokens" if vendor == "google" else "input_tokens"
-        tokens: Json = getattr(answer, field, None)
-        if is_object(answer):
-            tokens = answer.get(field)
+        is_dict = is_object(answer)
+        tokens: Json = answer.get(field) if is_dict else getattr(answer, field, None)
         if not isinstance(tokens, int) or tokens < 0:
             raise RemoteCountError(provider=vendor, reason=f"it answered {tokens!r}")
-        if len(self._kept) >= _MOST_KEPT:
-            self._kept.pop(next(iter(self._kept)))
         self._kept[key] = tokens
         return tokens
 
@@ -173,12 +164,10 @@ def correction(
 
 
 def _by_vendor(clients: Iterable[Any]) -> dict[str, Any]:
-    vendors = {endpoint.package: endpoint.vendor for endpoint in _ENDPOINTS.values()}
-    found: dict[str, Any] = {}
+    vendors, found = {vendor for vendor, _ in _ENDPOINTS.values()}, dict[str, Any]()
     for client in clients:
-        module = type(client).__module__
-        vendor = next((v for package, v in vendors.items() if module.startswith(package)), None)
-        if vendor is None:
+        vendor = type(client).__module__.partition(".")[0]  # of its package
+        if vendor not in vendors:
             raise ConfigurationError(
                 f"{type(client).__name__} is not a client of a provider's SDK.",
                 remedy="Pass it by name: clients={'anthropic' | 'openai' | 'google': client}.",
