@@ -3,25 +3,6 @@
 text = (await SessionStart(store).build("/src/shop")).text
 """
 
-from context_assembler.session_start.code import Indexed, index_code
-from context_assembler.session_start.inject import find_project
-from context_assembler.session_start.layers import (
-    LAYERS,
-    SessionStart,
-    StartContext,
-)
-from context_assembler.session_start.observe import Observed, learn, observe
-from context_assembler.session_start.rendered import keep_rendered
+from context_assembler.lazy import lazy_names
 
-__all__ = [
-    "LAYERS",
-    "Indexed",
-    "Observed",
-    "SessionStart",
-    "StartContext",
-    "find_project",
-    "index_code",
-    "keep_rendered",
-    "learn",
-    "observe",
-]
+__all__, __getattr__ = lazy_names(__name__, __file__)

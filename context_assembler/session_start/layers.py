@@ -245,11 +245,7 @@ def _day(record: MemoryRecord) -> str:
 async def _ended_sessions(ask: _Ask) -> list[MemoryRecord]:
     """Return the sessions that have ended; another one that still runs may yet undo what it did."""
     found = await ask.newest("sessions")
-    return [
-        one
-        for one in found
-        if isinstance(one.metadata, SessionMetadata) and one.metadata.ended_at is not None
-    ]
+    return [one for one in found if getattr(one.metadata, "ended_at", None) is not None]
 
 
 async def _read_sessions(ask: _Ask) -> list[str]:
