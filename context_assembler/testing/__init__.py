@@ -1,24 +1,5 @@
 """Doubles for tests of agents: a clock set by hand, exact counts, builders, a local provider."""
 
-from context_assembler.testing.fakes import ManualClock, WordCounter, check_session_store, event_log
-from context_assembler.testing.server import (
-    ProviderServer,
-    ScriptedError,
-    SeenRequest,
-    serve_providers,
-    stand_in_for_providers,
-)
-from context_assembler.testing.wires import ScriptedReply
+from context_assembler.lazy import lazy_names
 
-__all__ = [
-    "ManualClock",
-    "ProviderServer",
-    "ScriptedError",
-    "ScriptedReply",
-    "SeenRequest",
-    "WordCounter",
-    "check_session_store",
-    "event_log",
-    "serve_providers",
-    "stand_in_for_providers",
-]
+__all__, __getattr__ = lazy_names(__name__, __file__)

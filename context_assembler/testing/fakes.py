@@ -6,12 +6,11 @@ import re
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 from context_assembler import errors, events
-from context_assembler.events import Body, Json, JsonObject, SessionEvent, Text, ToolCall
-from context_assembler.ports import SessionStore, ToolSpec
+from context_assembler.events import SessionEvent, Text, ToolCall
+from context_assembler.ports import SessionStore
 
 START: Final = datetime(2026, 11, 3, 9, 0, tzinfo=UTC)
 _LINE: Final = re.compile(r"(?P<who>[SUAT])(?:\[(?P<calls>.*?)\](?!\}))? ?(?P<text>.*)", re.DOTALL)
@@ -19,27 +18,22 @@ _CALL: Final = re.compile(
     r"(?P<id>[\w.-]+)(?P<error>!)?(?::(?P<name>[\w.-]+))?(?P<json> ?\{.*\})?$"
 )
 _BETWEEN_CALLS: Final = re.compile(r",\s*(?=[\w.-]+!?(?::|,|$))")
-_WORD_IN_JSON: Final = re.compile(r'[^\s"{}\[\],:]+')
 
 
-def event_log(
-    *lines: str, start: datetime | None = START, step: timedelta = timedelta(minutes=1)
-) -> tuple[SessionEvent, ...]:
-    """Return events from shorthand, not numbered yet.
+def event_log(*lines: str) -> tuple[SessionEvent, ...]:
+    """Return events from shorthand, a minute apart, not numbered yet.
 
     Args:
         lines: `S text` (system), `U text` (user), `A text` (assistant), `A[c1] text` (calls the tool
             `look_up`), `A[c1:search {"q": "tea"}, c2:search]` (two calls), `T[c1] text` (a result),
             `T[c1!] text` (a failed one).
-        start: When the first one happened; `None` leaves all of them without a time.
-        step: From one event to the next.
 
     Raises:
         ValueError: A line is none of these.
     """
-    times = [None if start is None else start + step * place for place in range(len(lines))]
     return tuple(
-        replace(_event(line), created_at=at) for line, at in zip(lines, times, strict=True)
+        replace(_event(line), created_at=START + timedelta(minutes=place))
+        for place, line in enumerate(lines)
     )
 
 
@@ -80,58 +74,13 @@ class ManualClock:
 
 
 class WordCounter:
-    """A token counter that a reader of a test can follow: one word is one token.
+    """A token counter that a reader of a test can follow: one word is one token."""
 
-    A call counts its tool's name and the words of its arguments, an image or a document
-    `media_tokens`, any other part its words. Messages and requests have no overhead.
-    """
-
-    name = key = "words"
-    is_exact = True
-    request_tokens = 0
-
-    def __init__(self, *, media_tokens: int = 100) -> None:
-        self.media_tokens = media_tokens
+    name = "words"
 
     def count_text(self, text: str) -> int:
         """Return the number of words."""
         return len(text.split())
-
-    def count_system(self, text: str) -> int:
-        """Return the number of words."""
-        return self.count_text(text)
-
-    def count_event(self, kind: int, body: Body) -> int:
-        """Return the words of all parts except reasoning."""
-        del kind
-        return sum(self._count_part(p) for p in body["parts"] if p["type"] != "thinking")
-
-    def count_reasoning(self, body: Body) -> int:
-        """Return the words of the reasoning."""
-        return sum(self._count_part(p) for p in body["parts"] if p["type"] == "thinking")
-
-    def count_tool(self, tool: ToolSpec) -> int:
-        """Return the words of name, description and schema."""
-        return self.count_text(f"{tool.name} {tool.description}") + _count_json(tool.input_schema)
-
-    def count_tools_overhead(self, *_tools: object, **_request: object) -> int:
-        """Return 0: having tools costs nothing here."""
-        return 0
-
-    def _count_part(self, part: JsonObject) -> int:
-        kind = part["type"]
-        if kind in ("image", "document"):
-            return self.media_tokens
-        if kind == "tool_call":
-            return self.count_text(part["name"]) + _count_json(part.get("arguments", {}))
-        if kind == "tool_result":
-            return sum(map(self._count_part, part.get("content", ())))
-        text = part.get("text", "")
-        return self.count_text(text) or (_count_json(part["block"]) if kind == "opaque" else 0)
-
-
-def _count_json(value: Json) -> int:
-    return len(_WORD_IN_JSON.findall(events.compact_json(value)))
 
 
 _TRIP, _OTHER = "trip 旅/'\"%", "trip"
@@ -154,9 +103,13 @@ async def check_session_store(store: SessionStore) -> None:
     Raises:
         AssertionError: The store breaks a rule; the message says what it must do.
     """
-    asked: dict[str, Any] = {"head": store.head, "delete": store.delete}
-    for name, ask in {**asked, "load": partial(_load, store)}.items():
-        raises = await _raises(errors.UnknownSessionError, ask(_TRIP))
+    absent: dict[str, Awaitable[Any]] = {
+        "head": store.head(_TRIP),
+        "delete": store.delete(_TRIP),
+        "load": _all(store.load(_TRIP)),
+    }
+    for name, asked in absent.items():
+        raises = await _raises(errors.UnknownSessionError, asked)
         _need(raises, f"{name}() of a session that is not there must raise UnknownSessionError")
     kept = [*await store.append(_TRIP, _EVENTS[:2]), *await store.append(_TRIP, _EVENTS[2:])]
     await store.append(_OTHER, [events.user_event("of another session")])
@@ -198,10 +151,6 @@ async def check_session_store(store: SessionStore) -> None:
     _need(is_other, "a session deleted and made again must have another version")
     for session_id in (_TRIP, _OTHER):
         await store.delete(session_id)
-
-
-async def _load(store: SessionStore, session_id: str) -> list[SessionEvent]:
-    return await _all(store.load(session_id))
 
 
 async def _all(events: AsyncIterator[SessionEvent]) -> list[SessionEvent]:

@@ -8,12 +8,13 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from hashlib import blake2b
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate, count, takewhile
 from typing import Any, Final, NamedTuple, TypeAlias
+from unittest.mock import patch
 
 from context_assembler.errors import UnknownModelError
 from context_assembler.events import Json, JsonObject, Usage, compact_json
@@ -22,8 +23,14 @@ from context_assembler.ports import TokenCounter
 from context_assembler.providers import check_payload
 from context_assembler.providers.gemini import PLACEHOLDER
 from context_assembler.providers.wire import as_list, as_object, objects_in
-from context_assembler.testing import wires
-from context_assembler.testing.wires import WIRES, Answer, RefusedError, ScriptedReply, Wire
+from context_assembler.testing.wires import (
+    WIRES,
+    Answer,
+    RefusedError,
+    ScriptedError,
+    ScriptedReply,
+    Wire,
+)
 from context_assembler.tokens import family_for
 
 _GEMINI: Final = re.compile(r"/v1(?:beta)?/models/([^/:]+):(generate|streamGenerate|count)(\w+)")
@@ -38,16 +45,7 @@ _COUNTING: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class ScriptedError(wires.Scripted):
-    """A refusal that has nothing to do with the request, such as an overloaded provider."""
-
-    status: int = 529
-    kind: str = "overloaded_error"
-    message: str = "Overloaded"
-
-
-Script: TypeAlias = Iterable[wires.Scripted] | None
+Script: TypeAlias = Iterable[ScriptedReply | ScriptedError] | None
 
 
 class SeenRequest(NamedTuple):
@@ -89,19 +87,19 @@ class _Segment(NamedTuple):
 class ProviderServer:
     """The address of a running local provider, and the requests that it has seen."""
 
-    def __init__(self, script: Script, counter: TokenCounter | None, today: date | None) -> None:
+    def __init__(
+        self, port: int, script: Script, counter: TokenCounter | None, today: date | None
+    ) -> None:
+        # The `base_url` for each SDK; Gemini's belongs in its `HttpOptions`.
+        self.url = self.anthropic_url = self.gemini_url = f"http://127.0.0.1:{port}"
+        self.openai_url = f"{self.url}/v1"
         self.requests: list[SeenRequest] = []
         self.counted: list[JsonObject] = []  # bodies whose tokens were counted
-        self._script = None if script is None else deque(script)
+        self.script = None if script is None else deque(script)
         self._counter, self._today = counter, today
         self._cached: set[tuple[str, str]] = set()
         self._numbers = count(1)
         self._lock = threading.Lock()
-
-    def listen(self, port: int) -> None:
-        """Set the `base_url` for each SDK; Gemini's belongs in its `HttpOptions`."""
-        self.url = self.anthropic_url = self.gemini_url = f"http://127.0.0.1:{port}"
-        self.openai_url = f"{self.url}/v1"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -114,12 +112,6 @@ class ProviderServer:
     def refusals(self) -> Sequence[SeenRequest]:
         """The requests that were answered with an error."""
         return tuple(seen for seen in self.requests if seen.refusal is not None)
-
-    def check_script(self) -> None:
-        """Raise an `AssertionError` if the script was not played to its end."""
-        if self._script:
-            left = f"{len(self._script)} line(s) of the script were never asked for"
-            raise AssertionError(f"{left}: {self._script[0]!r}")
 
     def answer(self, wire: Wire, body: JsonObject, headers: Mapping[str, str]) -> dict[str, Any]:
         """Return the reply as JSON; a `RefusedError` is the provider's error."""
@@ -199,17 +191,16 @@ class ProviderServer:
         return Answer(next(self._numbers), reply, *about)
 
     def _next_line(self, segments: Sequence[_Segment]) -> ScriptedReply:
-        if self._script is None:
+        if self.script is None:
             last = next((s for s in reversed(segments) if s.key.startswith(("user", "tool"))), None)
             heard = last and _text_of(json.loads(last.key.partition("\n")[2]))
             return ScriptedReply(f"You said: {heard or 'nothing'}", stop_reason="end_turn")
         with self._lock:
-            if not self._script:
+            if not self.script:
                 raise RefusedError("The script of this test has no line left: add a reply.")
-            line = self._script.popleft()
+            line = self.script.popleft()
         if isinstance(line, ScriptedError):
-            raise RefusedError(line.message, line.status, line.kind)
-        assert isinstance(line, ScriptedReply)
+            raise line
         ends = line.stop_reason or ("tool_use" if line.tool_calls else "end_turn")
         return replace(line, stop_reason=ends)
 
@@ -262,10 +253,9 @@ def serve_providers(
     Raises:
         AssertionError: At the end, if lines of the script are left.
     """
-    provider = ProviderServer(script, counter, today)
-    endpoint = type("_BoundEndpoint", (_Endpoint,), {"provider": provider})
+    endpoint: Any = type("_BoundEndpoint", (_Endpoint,), {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), endpoint)
-    provider.listen(server.server_port)
+    provider = endpoint.provider = ProviderServer(server.server_port, script, counter, today)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -274,7 +264,9 @@ def serve_providers(
         server.shutdown()
         server.server_close()
         thread.join()
-    provider.check_script()
+    if provider.script:
+        left = f"{len(provider.script)} line(s) of the script were never asked for"
+        raise AssertionError(f"{left}: {provider.script[0]!r}")
 
 
 @contextmanager
@@ -284,14 +276,8 @@ def stand_in_for_providers(script: Script = None) -> Generator[None]:
     if any(os.environ.get(key) for key in keys):
         yield
         return
-    before = dict(os.environ)
-    with serve_providers(script) as server:
-        os.environ.update(server.environment)
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+    with serve_providers(script) as server, patch.dict(os.environ, server.environment):
+        yield
 
 
 class _Endpoint(BaseHTTPRequestHandler):
@@ -363,12 +349,11 @@ _MEDIA: Final = re.compile(
     r'"type":"(?:image|image_url|input_image|document|file|input_file)"|"(?:inline|file)_data":'
 )
 _MEDIA_TOKENS: Final = 1500
-# Fields that the model does not read as text, and those that it reads as JSON.
+# Fields that the model does not read as text.
 _SILENT: Final = frozenset(
     "type id call_id tool_use_id tool_call_id role status phase source image_url file inline_data "
     "file_data".split()
 ).union(_MARKS, _SIGNATURES)
-_AS_JSON: Final = ("input", "args", "response")
 
 
 def _segments(wire: Wire, body: JsonObject, count_text: Callable[[str], int]) -> Iterator[_Segment]:
@@ -400,16 +385,11 @@ def _without(value: Json, names: Sequence[str]) -> Json:
 
 def _text_of(value: Json) -> str:
     """Return what the model reads of a block, or of a value inside one."""
+    if isinstance(value, dict):
+        value = [held for key, held in as_object(value).items() if key not in _SILENT]
     if isinstance(value, list):
         return " ".join(filter(None, map(_text_of, as_list(value))))
-    if not isinstance(value, dict):
-        return "" if value is None else str(value)
-    texts = [
-        compact_json(held) if key in _AS_JSON and not isinstance(held, str) else _text_of(held)
-        for key, held in as_object(value).items()
-        if key not in _SILENT
-    ]
-    return " ".join(filter(None, texts))
+    return "" if value is None else str(value)
 
 
 def _digests(keys: Iterable[str]) -> Iterator[str]:
@@ -429,10 +409,6 @@ def _digest(text: object) -> str:
     return next(_digests([str(text)]))
 
 
-def _sealed(fields: list[str], text: str) -> list[str]:
-    return [*fields, _digest(f"of the local provider: {fields} {text}")]
-
-
 def _sign(text: str, segments: Sequence[_Segment], limits: ModelLimits) -> str:
     signed = [s.signature for s in segments if (_open(s) or [""])[0] == limits.id]
     prefix = ["", *_digests(segment.bound for segment in segments)][-1]
@@ -440,16 +416,17 @@ def _sign(text: str, segments: Sequence[_Segment], limits: ModelLimits) -> str:
 
 
 def _seal(fields: list[str], text: str) -> str:
-    return urlsafe_b64encode(json.dumps(_sealed(fields, text)).encode()).decode()
+    seal = [*fields, _digest(f"of the local provider: {fields} {text}")]
+    return urlsafe_b64encode(json.dumps(seal).encode()).decode()
 
 
 def _open(segment: _Segment) -> list[str] | None:
     """Return a signature's model, prefix and predecessor; `None` if it is not ours or was changed."""
     try:
-        seal = json.loads(urlsafe_b64decode(str(segment.signature)))
+        fields = json.loads(urlsafe_b64decode(str(segment.signature)))[:3]
     except ValueError:
         return None
-    return seal[:3] if seal == _sealed(seal[:3], segment.text) else None
+    return fields if segment.signature == _seal(fields, segment.text) else None
 
 
 def _clear(body: JsonObject, segments: list[_Segment], tokens: int) -> Iterator[JsonObject]:

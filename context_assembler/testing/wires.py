@@ -13,12 +13,8 @@ from context_assembler.providers.gemini import snake_block
 from context_assembler.providers.wire import as_object, objects_in
 
 
-class Scripted:
-    """One line of a script: `ScriptedReply` or `ScriptedError`."""
-
-
 @dataclass(frozen=True)
-class ScriptedReply(Scripted):
+class ScriptedReply:
     """One answer of the model.
 
     Attributes:
@@ -62,6 +58,15 @@ class RefusedError(Exception):
         self.kind, self.code = kind or "invalid_request_error", code or None
 
 
+class ScriptedError(RefusedError):
+    """A refusal that has nothing to do with the request, such as an overloaded provider."""
+
+    def __init__(
+        self, status: int = 529, kind: str = "overloaded_error", message: str = "Overloaded"
+    ) -> None:
+        super().__init__(message, status, kind)
+
+
 def _blocks(content: Json) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
@@ -89,9 +94,8 @@ class Wire(ABC):
     overlong = "prompt is too long: {tokens} tokens > {window} maximum"
     overlong_code = ""
 
-    def to_arguments(self, body: JsonObject, headers: Mapping[str, str]) -> JsonObject:
+    def to_arguments(self, body: JsonObject, _headers: Mapping[str, str], /) -> JsonObject:
         """Return the keyword arguments that make an SDK send this body with these headers."""
-        del headers
         return _without(body, "stream", "stream_options")
 
     def blocks(self, body: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
@@ -115,7 +119,7 @@ class Wire(ABC):
         """Return from how many tokens on the provider compacts; 0: it does nothing else."""
         return inf
 
-    def summarized(self, text: str, seal: str) -> JsonObject:
+    def summarized(self, text: str, seal: str, /) -> JsonObject:
         """Return a compaction as the message that goes back first; other APIs have none."""
         block = {"type": "compaction", "content": text} | ({"signature": seal} if seal else {})
         return {"role": "assistant", "content": [block]}
@@ -139,7 +143,7 @@ class _Anthropic(Wire):
 
     provider = "anthropic"
 
-    def to_arguments(self, body: JsonObject, headers: Mapping[str, str]) -> JsonObject:
+    def to_arguments(self, body: JsonObject, headers: Mapping[str, str], /) -> JsonObject:
         # Sampling travels in `extra_body` with the old version of the API.
         arguments = _without(body, "stream")
         if betas := headers.get("anthropic-beta"):
@@ -150,7 +154,7 @@ class _Anthropic(Wire):
             arguments["extra_body"] = {name: arguments.pop(name) for name in sorted(names)}
         return arguments
 
-    def threshold(self, body: JsonObject) -> float:
+    def threshold(self, body: JsonObject, /) -> float:
         edits = objects_in(as_object(body.get("context_management")).get("edits"))
         asked = [one for one in edits if one["type"] == "compact_20260112"]
         values = (as_object(one.get("trigger")).get("value", 150_000) for one in asked)
@@ -295,13 +299,12 @@ class _Responses(_OpenAI):
             return _blocks(message.get("content"))
         return [_without(message, "id", "status")]
 
-    def threshold(self, body: JsonObject) -> float:
+    def threshold(self, body: JsonObject, /) -> float:
         managed = objects_in(body.get("context_management"))
         is_asked = {"type": "compaction_trigger"} in objects_in(body.get("input"))
         return 0 if is_asked else next((one["compact_threshold"] for one in managed), inf)
 
-    def summarized(self, text: str, seal: str) -> JsonObject:
-        del text
+    def summarized(self, _text: str, seal: str, /) -> JsonObject:
         return {"type": "compaction", "id": "cmp_1", "encrypted_content": seal}
 
     def reply(self, answer: Answer) -> dict[str, Any]:
@@ -379,8 +382,7 @@ class _Responses(_OpenAI):
 class _Compact(_Responses):
     """The call that compacts a conversation: the user's messages come back, and one compaction."""
 
-    def threshold(self, body: JsonObject) -> float:
-        del body
+    def threshold(self, _body: JsonObject, /) -> float:
         return 0
 
     def reply(self, answer: Answer) -> dict[str, Any]:
