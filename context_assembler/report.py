@@ -99,7 +99,6 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # repair.orphan_result: No call waits for the result.
 # repair.prefill: The model refuses a history that ends with a reply.
 # repair.refused: The provider refused the reply, or would refuse the message as it is.
-# repair.repeated_call: A call stood twice in one message.
 # repair.server_call: A call that a provider runs itself had no result, or a result no call.
 # reply.replaced: It began a reply again that is stored further on.
 # rewind: The session went back to an earlier event; what followed that event is not sent.
@@ -111,7 +110,6 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # content.fields: The API does not take some of its fields.
 # content.foreign: A block of another provider is sent as text.
 # content.malformed: A block that the provider would refuse is sent as text.
-# content.metadata: What a reply says about itself is not sent back.
 # content.repeated: An item came twice.
 # content.text: The text of a block is sent.
 # content.undeclared: The tool that the block belongs to is not declared.
@@ -168,10 +166,10 @@ Rule: TypeAlias = Literal[
     Literal["repair.added", "repair.arguments", "repair.blank", "repair.clean_text"],
     Literal["repair.empty", "repair.first_user", "repair.misplaced", "repair.missing_result"],
     Literal["repair.moved_result", "repair.orphan_result", "repair.prefill", "repair.refused"],
-    Literal["repair.repeated_call", "repair.server_call", "reply.replaced", "rewind"],
+    Literal["repair.server_call", "reply.replaced", "rewind"],
     Literal["compaction.covers", "compaction.twin", "compaction.sealed", "edits.applied"],
     Literal["content.caller", "content.fields", "content.foreign", "content.malformed"],
-    Literal["content.metadata", "content.repeated", "content.text", "content.undeclared"],
+    Literal["content.repeated", "content.text", "content.undeclared"],
     Literal["image.scaled", "image.recoded", "media.bytes"],
     Literal["media.count", "media.crowd", "media.empty", "media.locked", "media.pages"],
     Literal["media.role", "media.size", "media.source", "media.type", "media.unsupported"],

@@ -79,7 +79,6 @@ _REGULAR: Final = re.compile(rb"(?:[\x01-\x04\x40-\x4f]|[\x10-\x1f][\x20-\x2f]+)
 
 _MOVED: Final = "Tool results stood apart from their calls; they were moved right after them."
 _PARTED: Final = "What stood between a provider's own call and its result was moved after both."
-_REPEATED: Final = "A call stood twice in one message."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
 _ENDED: Final = "The model refuses a history that ends on such a reply; a user turn was added."
@@ -188,10 +187,9 @@ class Timeline:
         self._missing: dict[str, list[int]] = {}  # by call, the lines of results made up for it
         self._orphans: dict[str, list[_Answer]] = {}
         self._moved: dict[tuple[int, str], int] = {}  # results that went to calls further up
-        # Of a provider's own calls: left out, left out before the newest events came, answered;
-        # answered later or at work, at work.
-        self._unanswered, self._given_up, self._served = set[str](), set[str](), set[str]()
-        self._awaited, self._pending = set[str](), set[str]()
+        # A provider's own calls, by id: `lost`, `answered`, `awaited` in a later reply, or `pending`
+        # at the end; and those that were lost before the newest events came.
+        self._server_calls, self._given_up = dict[str, str](), set[str]()
         self._clock_at: float | None = None
         self._before_tail: tuple[Any, ...] = ()
 
@@ -240,11 +238,11 @@ class Timeline:
                 if self._seqs[place] <= self.rules.tools_after_seq:
                     self._letters[place] = _ODD | _TOOLS
         self._correct(at)
-        self._given_up = {*self._unanswered}
-        if self._pending:
-            answered, pending = self._answered_later(at, self._pending)
-            self.is_late |= not self._pending - answered <= (pending or set())
-            self._pending = pending or set()
+        self._given_up = self._server_calls_in("lost")
+        if waiting := self._server_calls_in("pending"):
+            answered, pending = self._answered_later(at, waiting)
+            self.is_late |= not waiting - answered <= (pending or set())
+            self._server_calls |= dict.fromkeys(waiting - (pending or set()), "awaited")
         self._take(is_closing=False)
 
     def _begin(
@@ -498,7 +496,8 @@ class Timeline:
         parts: Parts = body["parts"]
         is_refused = self._is_refused(at)
         if is_refused:
-            answers = [part for part in parts if repair.server_id(part) in self._awaited]
+            awaited = self._server_calls_in("awaited", "pending")
+            answers = [part for part in parts if repair.server_id(part) in awaited]
             parts = [*answers, *repair.parts_of_refusal(body, log, policy=rules.on_refusal)]
         if parts or not is_refused:
             objection = rules.objection(seq) if kind & SIGNED else None
@@ -512,18 +511,15 @@ class Timeline:
         return parts, results
 
     def _take_reply(self, at: int, *, is_closing: bool) -> int:
-        """Take a reply with the calls that joined it and the results behind it."""
+        """Take a reply with the calls right behind it, and the results behind those."""
         logged, end, stop = len(self.log), len(self._letters), at + 1
         members, results = list[tuple[int, Parts]](), list[_Answer]()
         self._take_parts(at, members, results)
-        before = self._reply_before(at)
-        if self._number(at) == TOOL_CALL and before < at - 1 and self._is_joined(before, at, True):
-            self.is_late |= self.handed > 0
         while stop < end:
             number = self._number(stop)
             if number == TOOL_RESULT:
                 self._take_parts(stop, [], results)
-            elif number == TOOL_CALL and self._is_joined(at, stop, bool(results)):
+            elif number == TOOL_CALL and not results:
                 self._take_parts(stop, members, results)
             else:
                 break
@@ -535,8 +531,7 @@ class Timeline:
             answers.append(next(own, None))
             if answers[-1] is not None:
                 results.remove(answers[-1])
-        may_grow = any(one.rule == "repair.repeated_call" for one in self.log[logged:])
-        waits = stop == end and not is_closing and (not calls or None in answers or may_grow)
+        waits = stop == end and not is_closing and (not calls or None in answers)
         if waits or self._pair_server_calls(members, stop, is_closing=is_closing):
             del self.log[logged:]
             return at
@@ -551,16 +546,7 @@ class Timeline:
         self, at: int, members: list[tuple[int, Parts]], results: list[_Answer]
     ) -> None:
         said, found = self._parts_of(at)
-        known = [part for _, parts in members for part in parts if part["type"] == "tool_call"]
-        kept: list[JsonObject] = []
-        for part in said:
-            is_call = part["type"] == "tool_call"
-            if not (is_call and part in known):
-                kept.append(part)
-                known += [part] if is_call else []
-        if len(kept) < len(said):
-            self._note(at, "repaired" if kept else "dropped", "repeated_call", _REPEATED)
-        members.append((at, kept if len(kept) < len(said) else said))
+        members.append((at, said))
         results += [(at, result) for result in found]
 
     def _is_refused(self, at: int) -> bool:
@@ -581,25 +567,6 @@ class Timeline:
                 self._put(line)
         self.has_opened = not all(map(self._is_aside, range(len(self.kinds))))
 
-    def _reply_before(self, at: int) -> int:
-        """Return the reply that an event follows, right away or behind its results; -1: none."""
-        before = at - 1
-        while before >= 0 and self._number(before) == TOOL_RESULT:
-            before -= 1
-        return before if before >= 0 and self._number(before) in (ASSISTANT, TOOL_CALL) else -1
-
-    def _is_joined(self, reply: int, at: int, is_answered: bool) -> bool:
-        """Whether a call belongs to the reply before it.
-
-        Behind results it is the next step of the model, which could see them, unless both are known
-        to come from one response.
-        """
-        if reply < 0:
-            return False
-        makers = (self.rules.body(self._seqs[one]).get("made_by") for one in (reply, at))
-        before, now = (maker and maker.get("response_id") for maker in makers)
-        return bool(before == now) if before and now else not is_answered
-
     def _pair_server_calls(
         self, members: list[tuple[int, Parts]], stop: int, *, is_closing: bool
     ) -> bool:
@@ -611,7 +578,7 @@ class Timeline:
         said = [part for _, parts in members for part in parts]
         if not any(map(repair.server_id, said)):
             return False
-        asked, answered, odd = self._paired(said, self._awaited)
+        asked, answered, odd = self._paired(said, self._server_calls_in("awaited", "pending"))
         unanswered = {name: part for name, part in asked.items() if name not in answered}
         own = {n for n, p in unanswered.items() if self.rules.provider in (None, p["provider"])}
         sound = {name for name, part in unanswered.items() if not self._is_flawed(part)}
@@ -619,12 +586,10 @@ class Timeline:
         if pending is None and not is_closing:
             return True
         pending = (pending or set()) & own
-        self._served |= answered
-        self._pending |= pending
-        self._awaited = self._awaited - answered | later | pending
         lost = unanswered.keys() - later - pending
         self.is_late |= bool(lost.union(map(repair.server_id, odd)) & self._given_up)
-        self._unanswered |= lost
+        states = ("answered", answered), ("awaited", later), ("pending", pending), ("lost", lost)
+        self._server_calls |= {name: state for state, names in states for name in names}
         odd += map(unanswered.__getitem__, lost)
         for at, (place, parts) in enumerate(members):
             kept = [part for part in parts if not any(part is one for one in odd)]
@@ -673,7 +638,11 @@ class Timeline:
         self, parts: Parts, awaited: set[str]
     ) -> tuple[dict[str, JsonObject], set[str], list[JsonObject]]:
         flawed = {repair.server_id(part) for part in parts if self._is_flawed(part)}
-        return repair.pair_server_calls(parts, awaited - flawed, done=self._served)
+        done = self._server_calls_in("answered")
+        return repair.pair_server_calls(parts, awaited - flawed, done=done)
+
+    def _server_calls_in(self, *states: str) -> set[str]:
+        return {name for name, state in self._server_calls.items() if state in states}
 
     def _is_flawed(self, part: JsonObject) -> bool:
         """Whether the provider that is asked would refuse this block of its own."""
@@ -763,9 +732,8 @@ class Timeline:
     def close(self) -> None:
         """Add the lines that the history ends with until more is said; `reopen` takes them off."""
         self.is_closed, orphans = True, {name: [*held] for name, held in self._orphans.items()}
-        server_calls = self._unanswered, self._served, self._awaited, self._pending
-        kept = [{*ids} for ids in server_calls]
-        self._before_tail = self._clock_at, self.has_opened, len(self.log), orphans, kept
+        state = self._clock_at, self.has_opened, len(self.log), orphans, {**self._server_calls}
+        self._before_tail = state
         if self._taken < len(self._letters):
             self._take(is_closing=True)
         backwards = range(len(self.kinds) - 1, -1, -1)
@@ -780,8 +748,8 @@ class Timeline:
         self._cut_off(self.settled)
         # A reply that opened the history put a turn of the user before the lines that stay.
         self.is_late = is_late or (self.settled > 0 and self.has_opened != self._before_tail[1])
-        self._clock_at, self.has_opened, logged, self._orphans, server_calls = self._before_tail
-        self._unanswered, self._served, self._awaited, self._pending = server_calls
+        self._clock_at, self.has_opened, logged, *loose = self._before_tail
+        self._orphans, self._server_calls = loose
         del self.log[logged:]
         self._moved = {one: line for one, line in self._moved.items() if line < self.settled}
         for lines in self._missing.values():
@@ -815,7 +783,7 @@ class Timeline:
     @property
     def is_pending(self) -> bool:
         """Whether the provider that is asked goes on from a call of its own that it runs."""
-        return bool(self._pending)
+        return "pending" in self._server_calls.values()
 
     @property
     def is_unanswered(self) -> bool:

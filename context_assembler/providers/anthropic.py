@@ -379,11 +379,11 @@ class Wire(wire.GrownWire):
         elif not is_shared:
             unit = role, self._blocks(parts, role), (), False
         if unit[0] == "assistant" and unit[1]:
-            self._add_reply(turn, list(unit[1]))
+            self._append_reply(turn, list(unit[1]))
         elif unit[1] or unit[2]:
             self._add_to_run(unit)
 
-    def _add_reply(self, turn: Turn, blocks: list[Block]) -> None:
+    def _append_reply(self, turn: Turn, blocks: list[Block]) -> None:
         last, made_by = blocks[-1], turn.get("made_by")
         if made_by and made_by.get("container") and made_by.get("provider") == NAME:
             self.container = made_by["container"]
@@ -543,19 +543,17 @@ class Wire(wire.GrownWire):
         """Return the blocks of settled parts, shared with the parts as far as possible."""
         blocks: list[Any] = []
         is_reply = role == "assistant"
-        calls = [p["call_id"] for p in parts if is_reply and p["type"] == "tool_call"]
+        calls = [part["call_id"] for part in parts if part["type"] == "tool_call"]
         ids = iter(self._ids.of_calls(calls) if calls else ())
         for part in parts:
             kind, block = part["type"], part.get("block")
-            if kind == "tool_call" and is_reply:
+            if kind == "tool_call":
                 call: Block = {"type": "tool_use", "id": next(ids)}
                 call["name"] = self.names[part["name"]]
                 call["input"] = wire.clean_json(part.get("arguments") or {})
                 if "extras" in part:
                     call |= {**plain_json(wire.own_extras(part, NAME)), **call}
                 blocks.append(call)
-            elif kind == "tool_call":
-                blocks += _text_blocks(f"[call of {part['name']}]")
             elif kind == "tool_result":
                 blocks.append(self._result(part))
             elif kind != "thinking":
@@ -875,7 +873,7 @@ class Wire(wire.GrownWire):
             reason = "The Messages API cannot limit a call to some of the tools."
             self.report("allowed_tools", reason, "parameter.allowed_tools")
         if choice.mode in ("any", "tool"):
-            self.check_forced(request, self.declared_tools([]))
+            self.check_forced(request, [tool.name for tool in self.declared_tools([])])
             has_budget = given.thinking_budget and "budget" in limits.thinking.kinds
             if limits.features.get("forced_tools") is False or has_budget:
                 remedy = "Use tool_choice mode 'auto', or another model without a thinking budget."

@@ -186,53 +186,6 @@ def fetched_type(source: JsonObject) -> str:
     return source.get("media_type") or _TYPES_BY_ENDING.get(ending[1].lower() if ending else "", "")
 
 
-def _media_part(source: JsonObject) -> dict[str, Json]:
-    """Return bytes inline, or where the provider finds them; it knows the type of its own files.
-
-    Docstring of `google.genai.types.Part.from_uri`, google-genai 3.6 (read 2026-11-27)
-    """
-    if source["type"] == "base64":
-        from context_assembler.providers.media import media_type_of, plain_base64
-
-        data = plain_base64(source["data"])
-        return {"inline_data": {"mime_type": media_type_of(source), "data": data}}
-    if source["type"] == "file":
-        return {"file_data": {"file_uri": clean_text(source["file_id"])}}
-    fetched = {"file_uri": clean_text(source["url"])}
-    if media_type := fetched_type(source):
-        fetched["mime_type"] = media_type
-    return {"file_data": fetched}
-
-
-def _content_parts(part: JsonObject) -> list[dict[str, Json]]:
-    """Return what a part becomes among the parts of a content; blank text vanishes."""
-    kind, text = part["type"], part.get("text")
-    if kind in ("image", "document"):
-        from context_assembler.providers.media import about_document, document_text
-
-        if text is not None:
-            return [{"text": document_text(part)}]
-        told = about_document(part) if kind == "document" else ""
-        return [*([{"text": told}] if told else []), _media_part(part["source"])]
-    if kind == "opaque" and part["provider"] == NAME:
-        return [wire.plain_json(snake_block(part["block"]))]
-    text = wire.said(text or "") if kind in ("text", "opaque") else ""
-    return [{"text": text}] if text else []
-
-
-def _inside_response(part: JsonObject) -> dict[str, Json] | None:
-    """Return an image or a document as part of a function's response; `None`: it cannot be one.
-
-    Of ours only inline bytes: what is fetched from an address goes into the content after it.
-    https://ai.google.dev/gemini-api/docs/function-calling (read 2026-11-27)
-    """
-    kinds = ("inline_data",) if wire.is_attachment(part) else ("inline_data", "file_data")
-    for made in _content_parts(part):
-        if any(as_object(made.get(kind)).get("mime_type") in RESPONSE_TYPES for kind in kinds):
-            return made
-    return None
-
-
 def _response_object(texts: Sequence[str], *, is_error: bool) -> dict[str, Json]:
     """Return what a function answered as the object that the API takes.
 
@@ -335,51 +288,51 @@ class Wire(wire.GrownWire):
     def _head(self) -> Json:
         return [NAME, self.system, self.tools]
 
-    def add(self, turn: Turn) -> None:
-        """Append a turn; see `wire.GrownWire`."""
-        if turn.get("kind") == "summary":
-            self._say("user", [{"text": self.summary_text(turn)}])
-            return
-        role, parts = turn["role"], wire.settle_parts(turn, self._settle, self.entries)
-        if role == "system":
-            # Contents know no role for instructions on the way.
-            # Docstring of `google.genai.types.Content.role`, google-genai 3.6 (read 2026-11-27)
-            text = wire.text_of(parts)
-            said = [{"text": self.fenced(turn, text)}] if text else []
-            media = [p for p in parts if p["type"] in ("image", "document")]
-            self._say("user", [*said, *(made for p in media for made in _content_parts(p))])
-        elif role == "assistant":
-            self._say("model", self._reply_parts(turn, parts))
-            self._answer(parts)
-        else:
-            said = self._answer(parts)
-            for part in parts:
-                if part["type"] != "tool_result":
-                    said += _content_parts(part)
-            self._say("user", said)
+    def _text_piece(self, text: str) -> dict[str, Json]:
+        return {"text": text}
 
-    def _answer(self, parts: Sequence[JsonObject]) -> list[dict[str, Json]]:
-        """Append the responses of functions, and return what goes into the content after them."""
+    def _own_piece(self, block: JsonObject) -> dict[str, Json]:
+        return as_object(wire.plain_json(snake_block(block)))
+
+    def _media_piece(self, part: JsonObject) -> dict[str, Json]:
+        """Return bytes inline, or where the provider finds them; it knows the type of its own files.
+
+        Docstring of `google.genai.types.Part.from_uri`, google-genai 3.6 (read 2026-11-27)
+        """
+        source = part["source"]
+        if source["type"] == "base64":
+            from context_assembler.providers.media import media_type_of, plain_base64
+
+            data = plain_base64(source["data"])
+            return {"inline_data": {"mime_type": media_type_of(source), "data": data}}
+        if source["type"] == "file":
+            return {"file_data": {"file_uri": clean_text(source["file_id"])}}
+        fetched = {"file_uri": clean_text(source["url"])}
+        if media_type := fetched_type(source):
+            fetched["mime_type"] = media_type
+        return {"file_data": fetched}
+
+    def _add_reply(self, turn: Turn) -> None:
+        parts = wire.settle_parts(turn, self._settle, self.entries)
+        self._say("model", self._reply_parts(turn, parts))
+
+    def _add_results(self, turn: Turn) -> None:
+        """Append the responses of functions, and the content after them."""
         responses: list[dict[str, Json]] = []
         attached: list[dict[str, Json]] = []
-        for result in parts:
-            if result["type"] != "tool_result":
-                continue
+        for result in wire.settle_results(turn, self._settle, self.entries):
             call_id = self._ids.of_result(result["call_id"])
             name = self._called.get(call_id) or self.names[result.get("tool_name") or "unknown"]
             responses.append(self._response(result, call_id, name, attached))
-        if responses:
-            self._units.append(["responses", responses])
-            self.messages.append({"role": "user", "parts": responses})
-        return attached
+        self._units.append(["responses", responses])
+        self.messages.append({"role": "user", "parts": responses})
+        self._say("user", attached)
 
     def _say(self, role: str, parts: list[dict[str, Json]]) -> None:
         """Append parts: neighbours of one role become one content, except after responses."""
         if not parts:
             return
-        is_counted = not any("thought_signature" in one or "thought" in one for one in parts)
-        counted = parts if is_counted else [_unsigned(p) for p in parts if not _is_thought(p)]
-        self._units.append([role, counted])
+        self._units.append([role, [_unsigned(part) for part in parts if not _is_thought(part)]])
         messages, last = self.messages, self.messages[-1] if self.messages else None
         if last and last["role"] == role and "function_response" not in last["parts"][0]:
             parts = [*last["parts"], *parts]
@@ -416,7 +369,7 @@ class Wire(wire.GrownWire):
                 is_sent = is_sent and block is not None and find_flaw(block) is None
                 made = [wire.plain_json(snake_block(block))] if is_sent else []
             else:
-                made = _content_parts(part)
+                made = self._pieces(part)
             if made and is_own and (signature := part.get("signature")):
                 made[-1]["thought_signature"] = clean_text(signature)
             said += made
@@ -434,19 +387,17 @@ class Wire(wire.GrownWire):
         media: list[dict[str, Json]] = []
         is_error = bool(result.get("is_error"))
         for part in result.get("content", ()):
-            kind = part["type"]
-            inside = _inside_response(part) if self.is_newer and kind != "text" else None
-            if inside is not None:
-                media.append(inside)
-                texts += [told["text"] for told in _content_parts(part)[:-1]]
-            elif wire.is_attachment(part):
+            pieces = self._pieces(part)
+            inside = [one for one in pieces if self.is_newer and self._stands_inside(part, one)]
+            if wire.is_attachment(part) and not inside:
+                kind = part["type"]
                 texts.append(f"[{kind} attached in the next user message]")
                 attached.append({"text": f"{kind.capitalize()} returned by {name} ({call_id}):"})
-                attached += _content_parts(part)
-            elif kind == "opaque":
-                texts.append(clean_text(part.get("text", "")))
+                attached += pieces
             else:
-                texts += [told["text"] for told in _content_parts(part)]
+                media += inside
+                told = (piece for piece in pieces if piece not in inside)
+                texts += [as_text(piece.get("text", part.get("text"))) for piece in told]
         texts = [text for text in texts if text.strip()]
         if is_error and not texts:
             texts = ["The tool failed without saying why."]
@@ -455,6 +406,15 @@ class Wire(wire.GrownWire):
         if media:
             fields["parts"] = media
         return {"function_response": fields}
+
+    def _stands_inside(self, part: JsonObject, piece: JsonObject) -> bool:
+        """Whether an image or a document can be a part of a function's response.
+
+        Of ours only inline bytes: what is fetched from an address goes into the content after it.
+        https://ai.google.dev/gemini-api/docs/function-calling (read 2026-11-27)
+        """
+        kinds = ("inline_data",) if wire.is_attachment(part) else ("inline_data", "file_data")
+        return any(as_object(piece.get(k)).get("mime_type") in RESPONSE_TYPES for k in kinds)
 
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits)
@@ -467,15 +427,15 @@ class Wire(wire.GrownWire):
     def _adapt(self, part: JsonObject, changes: list[Change]) -> list[JsonObject]:
         """Return a sound part without what the SDK does not know: it forbids other fields."""
         fields = snake_fields(part["block"])
-        if not (KINDS | {"thought_signature"}) & fields.keys():
-            reason = f"What the reply says about itself ({', '.join(fields)}) is not sent back."
-            changes.append(Change("dropped", "content.metadata", reason))
-            return []
-        if not (lost := fields.keys() - KINDS - MARKS):
-            return [part]
-        reason = f"Fields that the API does not take are not sent: {', '.join(sorted(lost))}."
-        changes.append(Change("repaired", "content.fields", reason))
-        return [{**part, "block": {k: v for k, v in fields.items() if k not in lost}}]
+        lost, is_sent = (
+            fields.keys() - KINDS - MARKS,
+            (KINDS | {"thought_signature"}) & fields.keys(),
+        )
+        if lost or not is_sent:
+            reason = f"Fields that the API does not take are not sent: {', '.join(sorted(lost))}."
+            changes.append(Change("repaired" if is_sent else "dropped", "content.fields", reason))
+            part = {**part, "block": {k: held for k, held in fields.items() if k not in lost}}
+        return [part] if is_sent else []
 
     # -- the payload --
 
@@ -527,10 +487,8 @@ class Wire(wire.GrownWire):
             if choice.allows_parallel is not None:
                 reason = "The API has no switch for parallel calls."
                 self.report("parallel_tool_calls", reason, "parameter.parallel_tool_calls")
-            is_lost = choice.name is not None and choice.name not in functions
-            if is_lost or (choice.mode == "any" and not functions):
-                problem = f"no function is offered that tool_choice forces ({choice.name or 'any'})"
-                raise self.refusal(problem, "Name or add a function, or use mode 'auto'.")
+            if choice.mode in ("any", "tool"):
+                self.check_forced(request, functions)
         mode, word = choice.mode if choice is not None else "auto", ""
         names = wire.allowed_names(request, NAME) if mode in ("auto", "any") else None
         if allowed := [self.names[name] for name in names or () if name in functions]:

@@ -1,6 +1,6 @@
 """What OpenAI's two protocols have in common."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
@@ -77,11 +77,8 @@ class OpenAIWire(wire.GrownWire):
     key: ClassVar[str]  # of the messages in the payload
     text_type: ClassVar[str]  # of a piece of text that the user says
     media: ClassVar[Mapping[str, Any]] = {}
-    # What the protocols do otherwise. A message without content is not appended; of flaws, a block's
-    # is half a sentence (`None`: it has none), a tool's a whole one; a choice may be empty.
-    _add_reply: Callable[[Turn], None]
-    _add_results: Callable[[Turn], None]
-    _say: Callable[[str, str | list[Item]], None]
+    _names_files = True
+    # What the protocols do otherwise; a choice may be empty.
     _parameters: Callable[[Request], Item]
     _choice_of: Callable[[str], Item]
     _choice_among: Callable[[str, tuple[str, ...]], Item]
@@ -96,40 +93,18 @@ class OpenAIWire(wire.GrownWire):
         self.tools: list[ToolSpec] = []
         self.rendered_tools: list[Item] = []
 
-    def add(self, turn: Turn) -> None:
-        """Append a turn; an assistant turn with calls is followed by the turn of their results."""
-        role = turn["role"]
-        if role == "assistant":
-            self._add_reply(turn)
-        if any(part["type"] == "tool_result" for part in turn["parts"]):
-            self._add_results(turn)
-        if turn.get("kind") == "summary":
-            self._add_summary(turn)
-        elif role == "user":
-            self._add_user(wire.settle_parts(turn, self._settle, self.entries))
-        elif role == "system":
-            self._add_instructions(turn)
-
-    def _add_summary(self, turn: Turn) -> None:
-        self._say("user", self.summary_text(turn))
-
-    def _add_user(self, parts: Iterable[JsonObject]) -> None:
-        self._say("user", [piece for part in parts for piece in self._pieces(part)])
-
     def _add_instructions(self, turn: Turn) -> None:
         """Append late instructions under their role, or fenced if they have no authority."""
         parts = wire.settle_parts(turn, self._settle, self.entries)
         has_authority = turn.get("origin") not in wire.NO_SYSTEM_AUTHORITY
         own = [p for p in parts if has_authority and self._is_own_item(p)]
-        text = wire.text_of(part for part in parts if part not in own)
-        media = [p for part in parts if part["type"] in wire.MEDIA for p in self._pieces(part)]
-        if has_authority and self.takes_late and not media:
-            self._say(self.role, clean_text(text))
+        others = [part for part in parts if part not in own]
+        has_media = any(part["type"] in wire.MEDIA for part in others)
+        if has_authority and self.takes_late and not has_media:
+            self._say(self.role, clean_text(wire.text_of(others)))
         else:
-            pieces = [{"type": self.text_type, "text": self.fenced(turn, text)}] if text else []
-            self._say("user", [*pieces, *media])
-        if own:
-            self._add_user(own)
+            self._add_fenced(turn, others)
+        self._add_user(own)
 
     def _is_own_item(self, _part: JsonObject) -> bool:
         """Whether an opaque part is an item of its own, not a piece of content."""
@@ -148,44 +123,34 @@ class OpenAIWire(wire.GrownWire):
     def _media_rules(self) -> "MediaRules":
         return media_rules(self.request.limits, api=self.api, **self.media)
 
-    def _pieces(self, part: JsonObject) -> list[Item]:
-        """Return the pieces of content that a part becomes; blank text vanishes.
+    def _text_piece(self, text: str) -> Item:
+        return {"type": self.text_type, "text": text}
 
-        A document is a file, or its text; before a file what no field says of it.
+    def _media_piece(self, part: JsonObject) -> Item:
+        """Return an image or a file.
 
         Source:
             https://developers.openai.com/api/docs/guides/images-vision, guides/file-inputs,
             guides/pdf-files (read 2026-11-27)
         """
-        kind, is_chat = part["type"], self.text_type == "text"
-        if kind == "opaque" and part["provider"] == self.name:
-            return [wire.without_nulls(wire.plain_json(part["block"]))]
-        if kind not in wire.MEDIA:
-            text = wire.said(part.get("text", "")) if kind in ("text", "opaque") else ""
-            return [{"type": self.text_type, "text": text}] if text else []
         from context_assembler.providers import media
 
-        source = part["source"]
-        is_inline = source["type"] == "base64"
+        source, is_chat = part["source"], self.text_type == "text"
         url = clean_text(source.get("url", ""))
         file: Item = {"file_url": url} if url else {"file_id": source.get("file_id")}
-        if is_inline:
+        if source["type"] == "base64":
             media_type = clean_text(media.media_type_of(source))
             usual = "document.pdf" if is_chat or media_type == media.PDF else "document.txt"
             url = f"data:{media_type};base64,{source['data']}"
             file = {"filename": clean_text(part.get("title") or usual), "file_data": url}
-        if kind == "image":
-            detail = part.get("detail")
-            if is_chat:
-                image = {"url": url} | ({"detail": detail} if detail else {})
-                return [{"type": "image_url", "image_url": image}]
-            place = {"image_url": url} if url else file
-            return [{"type": "input_image", "detail": detail or "auto", **place}]
-        if part.get("text") is not None:
-            return [{"type": self.text_type, "text": media.document_text(part)}]
-        made: Item = {"type": "file", "file": file} if is_chat else {"type": "input_file", **file}
-        about = media.about_document(part, has_title=is_inline)
-        return [*([{"type": self.text_type, "text": about}] if about else []), made]
+        if part["type"] == "document":
+            return {"type": "file", "file": file} if is_chat else {"type": "input_file", **file}
+        detail = part.get("detail")
+        if is_chat:
+            image = {"url": url} | ({"detail": detail} if detail else {})
+            return {"type": "image_url", "image_url": image}
+        place = {"image_url": url} if url else file
+        return {"type": "input_image", "detail": detail or "auto", **place}
 
     # -- tools, system, parameters --
 
@@ -298,7 +263,7 @@ class OpenAIWire(wire.GrownWire):
         if choice is None:
             return {"tool_choice": among} if among else {}
         if mode in ("any", "tool"):
-            self.check_forced(request, self.tools)
+            self.check_forced(request, [tool.name for tool in self.tools])
         if not self.rendered_tools:
             return {}
         usual = among or ("required" if mode == "any" else mode)

@@ -183,19 +183,17 @@ def _settings(s: _Sent) -> Iterator[Row]:
     yield most % 1 > 0, "A0", "max_tokens", "must be a whole number"
     asked = as_object(body.get("output_config")).get("format")
     forces = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
+    excluded = ("output_config.format", asked), ("tool_choice", forces)
     if most == 0:
-        for name, given in (("stream", body.get("stream")), ("output_config.format", asked)):
-            yield given, "A24", name, "not taken with max_tokens 0"
-        is_odd = s.thinks in ("enabled", "adaptive", "between_tools")
-        yield is_odd, "A24", "thinking", "not taken with max_tokens 0"
-        yield forces, "A24", "tool_choice", "no forced tool choice with max_tokens 0"
-    managed = as_object(body.get("context_management"))
+        thinks = s.thinks in ("enabled", "adaptive", "between_tools")
+        for name, given in (*excluded, ("stream", body.get("stream")), ("thinking", thinks)):
+            yield given, "A24", name, "is not taken with max_tokens 0"
     kinds, where = [as_text(one.get("type")) for one in s.edits], "context_management.edits"
     used = {f"edit {kind}" for kind in kinds}
     if body.get("compaction"):
         used.add("edit on demand")
-        excluded = ("context_management", managed), ("stop_sequences", body.get("stop_sequences"))
-        for name, given in (*excluded, ("output_config.format", asked), ("tool_choice", forces)):
+        others = ((name, body.get(name)) for name in ("context_management", "stop_sequences"))
+        for name, given in (*excluded, *others):
             yield given, "A25", name, "is not taken next to a compaction on demand"
     is_late = any(kind.startswith("clear_thinking") for kind in kinds[1:])
     yield is_late, "A26", where, "clear_thinking must come first"

@@ -296,30 +296,22 @@ def _calls(s: _Sent) -> Iterator[Row]:
 
 
 def _media(s: _Sent) -> Iterator[Row]:
-    rules, chars = gemini.media_rules(s.limits), 0
-    is_blind = s.limits is not None and s.limits.features.get("vision") is False
+    rules, chars = gemini.media_rules(s.limits)._replace(type_at=None), 0
     for part in s.unusual:
         where, fields = part.where, part.fields
-        inline, fetched = (snake_fields(fields.get(key)) for key in ("inline_data", "file_data"))
-        if fetched:
-            scheme = media.scheme_of(as_text(fetched.get("file_uri")))
-            is_odd = scheme not in ("", *media.WEB_SCHEMES, "gs")
-            yield is_odd, "G12", where, "has no address that can be fetched: https or gs"
         is_odd = s.is_stable and "media_resolution" in fields
         yield is_odd, "G11", where, "a resolution needs http_options with api_version v1beta"
-        if not inline:
-            continue
-        kind, data = as_text(inline.get("mime_type")), as_text(inline.get("data"))
-        is_image, most = kind.startswith("image/"), rules.max_image_chars or inf
+        shown = None if gemini.find_flaw(fields) else media.media_of(fields, gemini.NAME)
+        source: JsonObject = shown["source"] if shown is not None else {}
+        kind, data = as_text(source.get("media_type")), as_text(source.get("data"))
         chars += len(data)
-        yield is_image and is_blind, "G12", where, "the model takes no images"
-        told = media.objection_to_bytes(kind, data) if kind else None
+        if shown is None or not (data or media.scheme_of(as_text(source.get("url")))):
+            continue  # a file of Google's is known by its name
+        rule, why = media.find_objection(shown, rules, s.limits) or ("", "")
+        is_sure = rule in ("media.source", "media.unsupported")
+        yield why, "G12" if is_sure else "G12?", where, f"would be refused: {why}"
+        told = media.objection_to_bytes(kind, data) if kind and data else None
         yield told, "G12?", where, str(told)
-        is_odd = is_image and len(data) > most
-        yield is_odd, "G12?", where, f"Vertex AI takes {most:,} characters of base64"
-        pages = media.pdf_facts(data)[0] or 0 if kind == media.PDF else 0
-        is_odd, most = pages > (rules.max_pdf_pages or 0), rules.max_pdf_pages or 0
-        yield is_odd, "G12?", where, f"at most {most:,} pages are taken"
     is_odd = chars > gemini.MAX_INLINE_CHARS
     yield is_odd, "G12", "contents", f"{chars:,} characters of base64; upload the files"
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b, sha256
 from math import inf, nan
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
@@ -286,8 +286,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 class GrownWire:
     """The messages of one request, grown turn by turn; each provider's `Wire` renders the turns.
 
-    `add` appends a turn; an assistant turn with calls is followed by the turn of their results. An
-    element that was in `messages` is never changed: a merge replaces the last one. `write` returns
+    An element that was in `messages` is never changed: a merge replaces the last one. `write` returns
     keyword arguments for the SDK, plain JSON that belongs to the caller; an `UnsupportedRequestError`
     if the API cannot express the request for this model, an `EmptySessionError` if no message has
     anything to send.
@@ -298,11 +297,18 @@ class GrownWire:
     """
 
     name: ClassVar[str]  # the provider
+    _names_files: ClassVar[bool] = False  # whether a file's name is sent next to its bytes
     tools: list[Any]
     _head: Callable[[], Json]  # what is hashed before all turns
     _media_rules: Callable[[], Any]  # what the model takes of images and documents
     # Why a block of the provider's own would be refused, half a sentence; `None`: it would not.
     _flaw_of: Callable[[JsonObject, str], str | None]
+    # What a provider does with a turn; a message without content is not appended.
+    _add_reply: Callable[[Turn], None]
+    _add_results: Callable[[Turn], None]
+    _say: Callable[[str, Any], None]
+    _text_piece: Callable[[str], dict[str, Json]]
+    _media_piece: Callable[[JsonObject], dict[str, Json]]
 
     def __init__(self, request: Request, names: NameRule, ids: NameRule) -> None:
         self.request = request
@@ -320,6 +326,59 @@ class GrownWire:
         """Take no id for a call that one before these messages has."""
         self._ids.of_calls(call_ids)
         self._ids.of_result("")
+
+    def add(self, turn: Turn) -> None:
+        """Append a turn; an assistant turn with calls is followed by the turn of their results."""
+        role = turn["role"]
+        if role == "assistant":
+            self._add_reply(turn)
+        if any(part["type"] == "tool_result" for part in turn["parts"]):
+            self._add_results(turn)
+        if turn.get("kind") == "summary":
+            self._add_summary(turn)
+        elif role == "user":
+            self._add_user(settle_parts(turn, self._settle, self.entries))
+        elif role == "system":
+            self._add_instructions(turn)
+
+    def _add_summary(self, turn: Turn) -> None:
+        self._add_user([text_part(self.summary_text(turn))])
+
+    def _add_user(self, parts: Iterable[JsonObject]) -> None:
+        self._say("user", [piece for part in parts for piece in self._pieces(part)])
+
+    def _add_instructions(self, turn: Turn) -> None:
+        """Append late instructions, for a provider that has no role for them."""
+        self._add_fenced(turn, settle_parts(turn, self._settle, self.entries))
+
+    def _add_fenced(self, turn: Turn, parts: Sequence[JsonObject]) -> None:
+        text = text_of(parts)
+        said = [text_part(self.fenced(turn, text))] if text else []
+        self._add_user([*said, *(part for part in parts if part["type"] in MEDIA)])
+
+    def _pieces(self, part: JsonObject) -> list[dict[str, Json]]:
+        """Return the pieces of content that a part becomes; blank text vanishes.
+
+        A document is a file, or its text; before a file what no field says of it.
+        """
+        kind, told = part["type"], part.get("text")
+        if kind == "opaque" and part["provider"] == self.name:
+            return [self._own_piece(part["block"])]
+        made: list[Any] = []
+        if is_attachment(part):
+            made, told = [self._media_piece(part)], None
+        if kind == "document":
+            from context_assembler.providers.media import about_document, document_text
+
+            has_title = part["source"]["type"] == "base64" and self._names_files
+            told = about_document(part, has_title=has_title) if made else document_text(part)
+        elif kind in ("text", "opaque"):
+            told = said(told or "")
+        return [*([self._text_piece(told)] if told else ()), *made]
+
+    def _own_piece(self, block: JsonObject) -> dict[str, Json]:
+        """Return a block of the provider's own as a piece of content."""
+        return without_nulls(as_object(plain_json(block)))
 
     def _settle(self, part: JsonObject, role: str, changes: "list[Change]") -> list[JsonObject]:
         """Return what is sent for a part of a message, or of a result."""
@@ -449,7 +508,7 @@ class GrownWire:
         """Return why a tool of the provider's own is refused, as a sentence; empty: it is not."""
         return ""
 
-    def check_forced(self, request: Request, offered: Iterable[ToolSpec]) -> None:
+    def check_forced(self, request: Request, offered: Collection[str]) -> None:
         """Refuse a forced call that the provider could not make.
 
         Raises:
@@ -457,10 +516,10 @@ class GrownWire:
         """
         choice = request.parameters.tool_choice
         name = choice.name if choice is not None else None
-        if name is not None and name not in {tool.name for tool in offered}:
+        if name is not None and name not in offered:
             problem = f"tool_choice names {name!r}, which is not offered"
             raise self.refusal(problem, "Name one of the tools, or use mode 'auto'.")
-        if not self.tools:
+        if not offered:
             raise self.refusal("a call is forced, but no tool is offered", "Add a tool.")
 
     def mark(self) -> object:

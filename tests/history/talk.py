@@ -2,8 +2,8 @@
 
 `U hi` user, `A ok` assistant, `S be brief` system, `A[c1 c2] text` assistant with calls, `C[c1]` a
 call as an event of its own, `T[c1 c2] one|two` results, `M1-4 text` a summary of events 1 to 4 (`M1-4!2
-text`: but event 2), `N text` a note; `@r1` at the end names the response that an event comes from. As
-shown, `T[c1?]` is a result that was made up, `U+` a user turn that the assembler made.
+text`: but event 2), `N text` a note. As shown, `T[c1?]` is a result that was made up, `U+` a user turn
+that the assembler made.
 """
 
 import re
@@ -12,13 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from context_assembler import Opaque, SessionEvent, Text, ToolCall, ToolResult
-from context_assembler.events import Covers, Provenance
+from context_assembler.events import Covers
 from context_assembler.history import MessageTransformer, Transformed
 
 MISSING = "No result was recorded"
-_ROW = re.compile(
-    r"([UASTCMN])(?:(\d+)-(\d+)(?:!(\S+))?)?(?:\[([^\]]*)\])?(?: (.*?))?(?:@(\w+))?", re.DOTALL
-)
+_ROW = re.compile(r"([UASTCMN])(?:(\d+)-(\d+)(?:!(\S+))?)?(?:\[([^\]]*)\])?(?: (.*?))?", re.DOTALL)
 _TYPES = {"U": "user", "A": "assistant", "S": "system", "C": "tool_call", "M": "compaction"}
 
 
@@ -46,10 +44,8 @@ def _listed(text: str, mark: str) -> list[str]:
 def _event(row: str) -> SessionEvent:
     found = _ROW.fullmatch(row)
     assert found, row
-    letter, first, last, apart, ids, text, response = found.groups()
+    letter, first, last, apart, ids, text = found.groups()
     calls, fields = (ids or "").split(), dict[str, Any]()
-    if letter in "AC" and response:
-        fields["made_by"] = Provenance(provider="anthropic", model="m", response_id=response)
     if letter == "T":
         texts = (text or "").split("|") + [""] * len(calls)
         results = tuple(result(name, said) for name, said in zip(calls, texts, strict=False))

@@ -31,10 +31,6 @@ a call behind something else makes a reply of its own
     U a; A b; U c; C[c1]; T[c1] d → U a; A b; U c; A[c1]; T[c1] d
 a call behind results is the model's next step
     U a; C[c1]; T[c1] one; C[c2]; T[c2] two → U a; A[c1]; T[c1] one; A[c2]; T[c2] two
-a call behind results joins the response that it is known to come from
-    U a; A b@r1; C[c1]@r1; T[c1] one; C[c2]@r1; T[c2] two → U a; A[c1 c2] b; T[c1 c2] one|two
-a call of another response makes a reply of its own
-    U a; A b@r1; C[c1]@r2; T[c1] one → U a; A b; A[c1]; T[c1] one
 instructions in the middle stay there
     U a; S be brief; A b → U a; S be brief; A b
 a summary stands where the first event that it covers stood

@@ -72,8 +72,6 @@ results of one set are put together in the order of the calls
 results of two sets in one message are parted
     U a; A[c1]; A[c2]; T[c1 c2] one|two
     → U a; A[c1]; T[c1] one; A[c2]; T[c2] two → missing_result, moved_result
-a call twice in one message is one call
-    U a; A[c1 c1]; T[c1] one → U a; A[c1]; T[c1] one → repeated_call
 an aborted empty reply vanishes, a real last answer stays
     U hi; A here is the answer; A → U hi; A here is the answer; U+ Continue. → empty, prefill
 the user's turn comes last, where it stays once it is recorded

@@ -190,7 +190,7 @@ def test_a_part_of_a_reply_that_is_odd_is_kept_and_not_sent() -> None:
         None,
     ]
     assert payload["contents"][1]["parts"] == [{"text": "b"}]
-    assert entries == [("shortened", "content.metadata")]
+    assert entries == [("shortened", "content.fields")]
 
 
 @pytest.mark.parametrize("value", [None, 5, "text", {"text": "lone"}, [5, "x"]])
