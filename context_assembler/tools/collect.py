@@ -306,12 +306,20 @@ class _Merging:
                 yield offer
 
     def _assign(self, offers: Sequence[_Offer]) -> dict[int, str]:
-        """Return the names that tools are known by already, by the index of the offer."""
+        """Return the names that tools are known by already, by the index of the offer.
+
+        A tool is its source's of that name, else the same tool of another source.
+        """
         names: dict[tuple[str, str], list[str]] = {}
         for name, tool in sorted(self._learnt.items()):
             names.setdefault((tool.source, tool.own_name or name), []).append(name)
         known = ((at, names.get((one.spec.source, one.spec.name))) for at, one in enumerate(offers))
-        return {at: free.pop(0) for at, free in known if free}
+        assigned = {at: free.pop(0) for at, free in known if free}
+        for at, one in enumerate(offers):
+            same = self._learnt.get(name := one.spec.name)
+            if at not in assigned and name not in assigned.values() and same is not None:
+                assigned |= {at: name} if what_is_read(same) == one.read else {}
+        return assigned
 
     def _accept_new(self, offer: _Offer) -> None:
         """Offer a tool that the model does not know, by its own name unless that is another's."""

@@ -383,11 +383,7 @@ NAMES: dict[str, tuple[Sequence[ToolSpec], list[Source], dict[str, str]]] = {
         [Source("mcp:a", OF_B), Source("mcp:b", OF_A)],
         {"search": "mcp:a", "mcp_b_search": "mcp:b"},
     ),
-    "another source offers the very same": (
-        LEARNT,
-        [Source("mcp:c", OF_A)],
-        {"mcp_c_search": "mcp:c"},
-    ),
+    "another source offers the very same": (LEARNT, [Source("mcp:c", OF_A)], {"search": "mcp:c"}),
     "a generated name that is another's": (
         [known("mcp:a", OF_A), known("functions", spec("mcp_b_search"))],
         [Source("mcp:b", OF_B)],
