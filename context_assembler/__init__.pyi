@@ -1,6 +1,6 @@
 from context_assembler.assembler import ContextAssembler, create_context_assembler
 from context_assembler.cache import AssemblyCache
-from context_assembler.compaction import CompactionCheck, CompactionDetector, compaction_event
+from context_assembler.compaction import CompactionCheck, CompactionDetector
 from context_assembler.context import AssembledContext
 from context_assembler.errors import (
     AssemblyError,
@@ -99,7 +99,6 @@ __all__ = [
     "UnknownSessionError",
     "UrlSource",
     "assistant_event",
-    "compaction_event",
     "create_context_assembler",
     "fit_messages",
     "get_model_limits",

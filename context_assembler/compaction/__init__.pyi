@@ -11,7 +11,6 @@ from context_assembler.compaction.detector import (
     CompactionCheck,
     CompactionDetector,
     HistoryFacts,
-    compaction_event,
     history_facts,
 )
 from context_assembler.compaction.essentials import Essentials, essentials_of, read_pieces
@@ -38,7 +37,6 @@ __all__ = [
     "Written",
     "compact_if_due",
     "compact_now",
-    "compaction_event",
     "compactor_of",
     "essentials_of",
     "extract_summary",

@@ -1,15 +1,13 @@
-"""Whether a session should be compacted, and the event by which a summary replaces what it covers."""
+"""Whether a session should be compacted, and why."""
 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Final, NamedTuple
 
-from context_assembler import events
 from context_assembler.context import Ledger, LedgerRow
-from context_assembler.errors import InvalidParameterError, brief_repr
-from context_assembler.events import Json, SessionEvent
+from context_assembler.errors import brief_repr
+from context_assembler.events import Json
 from context_assembler.models import ModelLimits
 from context_assembler.options import CompactionSettings
 from context_assembler.truncation import History
@@ -259,71 +257,4 @@ def _infeasible(culprits: Sequence[LedgerRow], floor: int, threshold: int) -> st
         f"What must stay takes {floor:,} tokens, and the threshold is {threshold:,}: compaction "
         f"cannot help ({', '.join(parts)}). {_REMEDIES[sums.most_common(1)[0][0]]}, or raise the "
         "window."
-    )
-
-
-def compaction_event(
-    summary: str, covered: Sequence[SessionEvent], *, created_at: datetime | None = None
-) -> SessionEvent:
-    """Return the event by which a summary replaces stored events; they stay in the store.
-
-    Pinned events among them are not covered: they are sent as before.
-
-    Args:
-        summary: What the model reads in their place.
-        covered: Events of one session, oldest first and none left out between them. Leave out the
-            last turn, which the model is about to answer.
-
-    Raises:
-        InvalidParameterError: The summary is blank, or longer than what it covers; the events are
-            none, not stored, or not in a row; or they hold a call without its result, or a result
-            without its call.
-    """
-    if not summary.strip():
-        rule, remedy = "must say something", "Ask for the summary again."
-        raise InvalidParameterError("summary", summary, rule=rule, remedy=remedy)
-    numbers = [event.seq for event in covered]
-    first = numbers[0] if numbers else 0
-    if first < 1 or numbers != list(range(first, first + len(numbers))):
-        raise InvalidParameterError(
-            "covered",
-            numbers[:8],
-            rule="must be stored events of one session in a row, oldest first",
-            remedy="Pass events[:n] of what the store's load() yields.",
-        )
-    _check_pairs(covered)
-    replaced = sum(len(events.compact_json(events.to_json(e))) for e in covered if not e.is_pinned)
-    if len(summary) > replaced:
-        rule = f"must be shorter than the {replaced:,} characters that it covers"
-        raise InvalidParameterError(
-            "summary", summary, rule=rule, remedy="Ask for a shorter summary, or cover more events."
-        )
-    excluded = tuple(event.id for event in covered if event.is_pinned)
-    return SessionEvent(
-        type="compaction",
-        parts=(events.Text(summary),),
-        covers=events.Covers(first_seq=first, last_seq=numbers[-1], excluded_ids=excluded),
-        created_at=created_at,
-        origin="model",
-    )
-
-
-def _check_pairs(covered: Sequence[SessionEvent]) -> None:
-    """Refuse a range that separates a call from its result: the model must see both or neither."""
-    calls = {(call.call_id, event.seq) for event in covered for call in event.tool_calls}
-    parts = ((part, event.seq) for event in covered for part in event.parts)
-    results = {(part.call_id, seq) for part, seq in parts if isinstance(part, events.ToolResult)}
-    called, answered = (Counter(call_id for call_id, _ in one) for one in (calls, results))
-    if not (alone := (called - answered) or (answered - called)):
-        return
-    call_id, is_call = min(alone), bool(called - answered)
-    seqs = [seq for one, seq in (calls if is_call else results) if one == call_id]
-    what, remedy = "call of every result", f"Include its call, or begin after event {min(seqs)}"
-    if is_call:
-        what, remedy = "result of every call", f"End after its result, or before event {max(seqs)}"
-    raise InvalidParameterError(
-        "covered",
-        [covered[0].seq, covered[-1].seq],
-        rule=f"must hold the {what} in it, but that of {call_id!r} is missing",
-        remedy=f"{remedy}, which holds the {'call' if is_call else 'result'}.",
     )

@@ -26,7 +26,6 @@ from context_assembler import (
     SessionEvent,
     SqliteStore,
     UnknownSessionError,
-    compaction_event,
     create_context_assembler,
     tool_result_event,
     user_event,
@@ -38,7 +37,7 @@ from context_assembler.errors import (
     MissingModelError,
     UnknownOptionError,
 )
-from context_assembler.events import SessionHead
+from context_assembler.events import Covers, SessionHead, Text
 from tests.core.sessions import OPUS, answer, text
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -252,7 +251,9 @@ async def test_a_replay_has_each_call_of_the_session() -> None:
         await assembler.record("trip", reply("Yes. " * 30, id=f"msg_{turn}"), context)
         await assembler.add_user("trip", "And then? " * 9)
     stored = [event async for event in assembler.sessions.load("trip")]
-    await assembler.sessions.append("trip", [compaction_event("They talked.", stored[:4])])
+    covers, said = Covers(1, stored[3].seq), (Text("They talked."),)
+    summary = SessionEvent(type="compaction", parts=said, covers=covers)
+    await assembler.sessions.append("trip", [summary])
     context = await assembler.assemble("trip", model=OPUS)
     sent.append(context.metadata.ledger.used_tokens)
     await assembler.record("trip", reply("So it is.", id="msg_last"), context)

@@ -1,10 +1,8 @@
 """When a session should be compacted, and what a summary may cover."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import date
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -12,12 +10,10 @@ from context_assembler.compaction import (
     CompactionCheck,
     CompactionDetector,
     HistoryFacts,
-    compaction_event,
     history_facts,
     plan_range,
 )
 from context_assembler.context import Ledger, LedgerRow
-from context_assembler.errors import InvalidParameterError
 from context_assembler.events import (
     ASSISTANT,
     COMPACTION,
@@ -26,11 +22,9 @@ from context_assembler.events import (
     PINNED,
     TOOL_RESULT,
     USER,
-    SessionEvent,
 )
 from context_assembler.models import ModelLimits, Price
 from context_assembler.options import CompactionSettings
-from context_assembler.testing import event_log
 from context_assembler.truncation import History
 
 PLENTY = HistoryFacts(messages=10, tool_calls=5, compactable_tokens=50_000)
@@ -406,66 +400,3 @@ def test_facts_are_read_from_columns(
     summary = sum(tokens for kind, tokens in lines if kind == COMPACTION)
     kept = read.pinned_tokens + read.last_turn_tokens + summary
     assert read.compactable_tokens + kept == sum(tokens for _, tokens in lines)
-
-
-# ---- summaries that a caller writes ----
-
-SUMMARY = "## Goal\nA trip to Lima.\n## Open\nThe hotel."
-# Two calls at once, an id that comes again, and a result stored before its call.
-SCRIPT = event_log(
-    "U Plan a trip.",
-    "A[c1, c2]",
-    "T[c2] rain",
-    "T[c1] sun",
-    "U Never fly on a Friday.",
-    "A[c1]",
-    "T[c1] snow",
-    "T[c9] fog",
-    "A[c9]",
-    "A It is planned.",
-    "U And the hotel?",
-)
-STORED = [
-    replace(event, id=f"e{seq}", seq=seq, is_pinned=seq == 5)
-    for seq, event in enumerate(SCRIPT, start=1)
-]
-
-
-def test_a_summary_replaces_all_but_pinned_events() -> None:
-    event = compaction_event(SUMMARY, STORED[:-1])
-
-    assert (event.type, event.text, event.origin) == ("compaction", SUMMARY, "model")
-    assert event.covers is not None
-    assert (event.covers.first_seq, event.covers.last_seq) == (1, 10)
-    assert event.covers.excluded_ids == ("e5",)
-
-
-def _is_taken(covered: list[SessionEvent]) -> bool:
-    try:
-        compaction_event(SUMMARY, covered)
-    except InvalidParameterError:
-        return False
-    return True
-
-
-def test_of_all_ranges_those_are_taken_that_separate_no_call_from_its_result() -> None:
-    assert [end for end in range(1, 12) if not _is_taken(STORED[:end])] == [2, 3, 6, 8]
-    assert [begin for begin in range(11) if not _is_taken(STORED[begin:])] == [2, 3, 6, 8]
-
-
-REFUSED: dict[str, tuple[str, Any, str]] = {
-    "an empty summary": (" \n", STORED[:1], "summary must say something"),
-    "more than it covers": (SUMMARY * 40, STORED[:1], "summary must be shorter than the"),
-    "no events": (SUMMARY, [], "in a row"),
-    "events that are not stored": (SUMMARY, SCRIPT[:1], "must be stored events"),
-    "a gap": (SUMMARY, [STORED[0], STORED[4]], r"in a row.*events\[:n\]"),
-    "newest first": (SUMMARY, STORED[4::-1], "oldest first"),
-    "a call without its result": (SUMMARY, STORED[:3], "'c1' is missing.*before event 2"),
-    "a result without its call": (SUMMARY, STORED[3:5], "of 'c1' is missing.*begin after event 4"),
-}
-
-
-@pytest.mark.parametrize(("summary", "covered", "rule"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_covered_is_refused(summary: str, covered: Any, rule: str) -> None:
-    with pytest.raises(InvalidParameterError, match=rule):
-        compaction_event(summary, covered)
