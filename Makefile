@@ -43,6 +43,7 @@ browser: ## Install the Chromium of Debian for the tests of the pages, if it is 
 		--no-install-recommends chromium fonts-dejavu-core; } >/dev/null 2>&1; } || \
 		echo "There is no Chromium: the tests of the pages in a browser are skipped."
 
+test: export PYTHONDONTWRITEBYTECODE := # what was compiled is not compiled again by each program
 test: setup browser ## Run all tests
 	$(BIN)/pytest $(PYTEST_OPTIONS)
 

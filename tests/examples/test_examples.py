@@ -1,7 +1,6 @@
 """Every example runs as its own program, without a key and without a network."""
 
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -33,20 +32,6 @@ KEPT = ("anthropic_loop", "task_stack")
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MODEL")
 
 
-def run(name: str, folder: Path) -> str:
-    kept = {k: v for k, v in os.environ.items() if k not in KEYS}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", FOLDER / f"{name}.py"],
-        cwd=folder,
-        env=kept,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_every_example_is_run() -> None:
     found = (path.relative_to(FOLDER).with_suffix("") for path in FOLDER.rglob("*.py"))
     others = "integrations/"  # tests/integrations run them, where the frameworks are
@@ -54,8 +39,18 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_an_example_shows_what_it_promises(name: str, tmp_path: Path) -> None:
-    assert LINES[name] in run(name, tmp_path)
+def test_an_example_shows_what_it_promises(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    script = str(FOLDER / f"{name}.py")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [script])
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
 
-    if name in KEPT:  # a second run goes on with what the first one stored
-        assert LINES[name] in run(name, tmp_path)
+    for _ in range(2 if name in KEPT else 1):  # a second run goes on with what the first one stored
+        runpy.run_path(script, run_name="__main__")
+        assert LINES[name] in capfd.readouterr().out

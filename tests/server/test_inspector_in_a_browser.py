@@ -27,7 +27,7 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync"
 )
-LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+LOOKS: list[tuple[int, Any]] = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium: on Debian, apt-get install chromium"
@@ -158,24 +158,23 @@ def test_the_steps_are_priced_by_policy(browser: Browser, pages: httpx.Client) -
         assert page.locator("#costs tbody").inner_text().count("$") > 1
 
 
-@pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_everybody_can_read_the_pages(
-    browser: Browser, pages: httpx.Client, width: int, scheme: Any
-) -> None:
-    look = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
-    asked = [of_session(pages, at=CALLS), f"{pages.base_url}/", f"{pages.base_url}/instructions"]
-    for url in [*asked, f"{pages.base_url}/memory?q=prices", f"{pages.base_url}/memory"]:
-        with opened(browser, url, bypass_csp=True, **look) as page:  # for the checker alone
-            if "session" in url:
-                page.get_by_role("button", name="Replay the session").click()
-                page.get_by_role("button", name="Compare").click()
-                page.locator("#costs table").wait_for()
-                page.get_by_text("Parts and settings").click()
-            page.evaluate(AXE)
+@pytest.mark.parametrize("place", ["/session", "/", "/instructions", "/memory?q=prices", "/memory"])
+def test_everybody_can_read_the_pages(browser: Browser, pages: httpx.Client, place: str) -> None:
+    url = of_session(pages, at=CALLS) if place == "/session" else f"{pages.base_url}{place}"
+    with opened(browser, url, bypass_csp=True) as page:  # for the checker alone
+        if place == "/session":
+            page.get_by_role("button", name="Replay the session").click()
+            page.get_by_role("button", name="Compare").click()
+            page.locator("#costs table").wait_for()
+            page.get_by_text("Parts and settings").click()
+        page.evaluate(AXE)
+        for width, scheme in LOOKS:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
             found = page.evaluate("axe.run()")["violations"]
 
             assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, url
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_the_page_in_one_file_works_without_a_server(

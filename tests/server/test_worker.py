@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from context_assembler.errors import ConfigurationError
@@ -236,6 +235,8 @@ def test_a_table_that_cannot_be_written_costs_no_answer(
 
 
 def test_no_request_of_the_schema_breaks_the_worker(stores: dict[str, str]) -> None:
+    import schemathesis
+
     app = create_app(Worker(sessions=stores["sessions"], memory=stores["memory"]))
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "localhost"})
     operations: list[Any] = [found.ok() for found in schema.get_all_operations()]  # type: ignore[union-attr]

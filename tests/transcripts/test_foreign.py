@@ -88,14 +88,14 @@ NOBODYS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("row", NOBODYS, ids=str)
 def test_a_sample_among_rows_of_nobody_is_refused(name: str, sample: Any, row: Any) -> None:
     copy = deepcopy(sample)
-    rows_in(copy).extend([row] * 990)
+    rows_in(copy).extend([row] * 90)
 
     with pytest.raises(TranscriptError):
         read_transcript(copy)
     if name != "openai_agents":  # of an item that is named as one, what it says is kept
-        with pytest.raises(TranscriptError, match=r"99\d of its \d+ rows could not be read"):
+        with pytest.raises(TranscriptError, match=r"9\d of its \d+ rows could not be read"):
             read_transcript(copy, format=name)
-        assert read_transcript(copy, format=name, partial=True).rows_listed >= 990
+        assert read_transcript(copy, format=name, partial=True).rows_listed >= 90
 
 
 @pytest.mark.parametrize("name", ["vercel_ai", "bedrock", "gemini", "goose", "pydantic_ai"])
