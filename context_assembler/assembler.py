@@ -480,7 +480,6 @@ class _Draft:
             additional=options.additional_system_prompt,
             datetime_text=day,
             agent_id=self.agent_id,
-            count_text=self.family.count_text,
         )
         return built, files
 
@@ -612,7 +611,6 @@ class ContextAssembler:
             required=self.config.bootstrap.required,
             sections=self._sections,
             inherits=settings.inherits,
-            max_tokens=settings.max_tokens,
             separator=settings.separator,
         )
 

@@ -573,7 +573,6 @@ class PromptSettings(Settings):
         skills_tokens: Longest list of skills; instructions of active skills do not count.
         inherits: By agent, the only sections that its prompt has; an agent that is not
             named has all.
-        max_tokens: Longest text by section; a required one is never shortened.
         timeout_seconds: How long a function that returns a text may take.
     """
 
@@ -582,7 +581,6 @@ class PromptSettings(Settings):
     summarizes_tools: bool = False
     skills_tokens: Annotated[int, _AtLeastOne] = 2000
     inherits: dict[str, tuple[str, ...]] = _NOTHING
-    max_tokens: Annotated[dict[str, int], _AtLeastOne] = _NOTHING
     timeout_seconds: Annotated[float, _Positive] = 10.0
 
     def has_section(self, name: str, *, agent_id: str | None) -> bool:

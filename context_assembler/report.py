@@ -31,7 +31,6 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # file.blocked: It lies outside of the folder, or it was read before.
 # file.waiting: It was edited; the edit waits for the next rewrite point.
 # file.shortened: It was over its limit.
-# section.budget: It was over a limit of its own, or of what AGENT.md and its kind share.
 # section.cut: The section of skills does not hold all of it.
 # empty: The section has no text.
 # failed: Its function failed, or took too long.
@@ -152,7 +151,7 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # note.waits: Only results may come first.
 Rule: TypeAlias = Literal[
     Literal["file.ok", "file.missing", "file.empty", "file.unreadable", "file.blocked"],
-    Literal["file.waiting", "file.shortened", "section.budget", "section.cut", "empty", "failed"],
+    Literal["file.waiting", "file.shortened", "section.cut", "empty", "failed"],
     Literal["inherits", "overridden", "note", "origin", "system.shorten", "system.drop"],
     Literal["system.frozen", "system.note", "system.fenced", "rewrite.system", "rewrite.tools"],
     Literal["active", "listed", "filter", "hidden", "broken", "too_many", "skill_budget"],

@@ -1,4 +1,4 @@
-"""Instructions that fit: lines left out and marked, one section that cannot read as two."""
+"""Instructions that fit: lines left out and marked."""
 
 import re
 from collections.abc import Iterable
@@ -8,48 +8,16 @@ from typing import Final
 
 from context_assembler.texts import CountText, shorten_text
 
-# Texts, compiled when something is cut or has code in it.
+# A text, compiled when something is cut.
 _RULE: Final = (
     r"(?i)\b(must|never|always|do not|don't|required?|important|forbidden|only)\b|^#{1,6} "
 )
-_CODE_FENCE: Final = r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<rest>.*)"
 _HEAD_SHARE: Final = 0.5
 _TAIL_SHARE: Final = 0.25
 _MAX_CHAR_BYTES: Final = 4
 
 
-def seal_text(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text so that nothing in it separates sections, and what was changed for that.
-
-    A rule that would read as the line between two sections becomes stars; inside a code block it
-    gets a trailing space instead. A code block that stays open is closed. Twice is the same as once.
-    """
-    if not any(mark in text for mark in ("---", "```", "~~~")):
-        return text, ()
-    lines = text.split("\n")
-    mark = ""
-    changes: dict[str, None] = {}
-    for at, line in enumerate(lines):
-        if found := re.fullmatch(_CODE_FENCE, line):
-            fence, rest = found["mark"], found["rest"].strip()
-            if not mark:
-                mark = "" if fence[0] == "`" and "`" in rest else fence
-            elif fence[0] == mark[0] and len(fence) >= len(mark) and not rest:
-                mark = ""
-        around = (*lines[max(at - 1, 0) : at], *lines[at + 1 : at + 2])
-        if line.strip() == "---" and not any(map(str.strip, around)):
-            lines[at] = f"{line.rstrip()} " if mark else line.replace("---", "***")
-            if lines[at] != line:
-                changes["a line '---' was changed, since it separates the sections"] = None
-    if mark:
-        lines.append(mark)
-        changes["a code block that it leaves open was closed"] = None
-    return "\n".join(lines) if changes else text, tuple(changes)
-
-
-def cut_text(
-    text: str, *, max_tokens: int, name: str, count_text: CountText, seals: bool = False
-) -> str:
+def cut_text(text: str, *, max_tokens: int, name: str, count_text: CountText) -> str:
     """Return the text, or its head, the rules of its middle and its tail within `max_tokens`.
 
     Lines stay whole, unless one alone is longer than all the room. A marker stands wherever lines
@@ -60,7 +28,6 @@ def cut_text(
     count, room = cache(count_text), max_tokens
     while room > 0:
         shown = _Cut(text, count, room, name[-40:]).text()
-        shown = seal_text(shown)[0] if seals else shown
         over = count_text(shown) - max_tokens
         if over <= 0:
             return shown

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import InvalidParameterError, UnsafePathError
+from context_assembler.errors import UnsafePathError
 from context_assembler.events import Json, JsonObject, is_object
 from context_assembler.prompt.cutting import cut_text
 from context_assembler.texts import CountText, decode_text, one_line, read_file
@@ -113,9 +113,6 @@ class BootstrapLoader:
         clock: Callable[[], float] = time.monotonic,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        if "\0" in f"{folder}{root}":
-            remedy = "Correct it: it holds a NUL character."
-            raise InvalidParameterError("bootstrap", folder, rule="must be a path", remedy=remedy)
         self.folder: str = os.path.expanduser(folder)
         self._root: str | None = None if root is None else os.path.expanduser(root)
         agent = tuple(agent_names)
@@ -408,18 +405,11 @@ class Reading:
             appended.append(found)
             return match[0]
 
-        after_comment = False
         for kind, piece in split_markdown(text):
             if kind == "comment":
-                after_comment = embedded is None
-                body += "" if after_comment else "\n" * piece.count("\n")
-                continue
-            shown = piece if kind == "code" else re.sub(_REFERENCE, put, piece)
-            if after_comment and body[-2:] in ("", "\n\n"):  # without the blank line that is left
-                shown = shown.lstrip("\n")
-            elif after_comment and body.endswith("\n"):
-                shown = shown.removeprefix("\n")
-            body, after_comment = body + shown, False
+                body += "" if embedded is None else "\n" * piece.count("\n")
+            else:
+                body += piece if kind == "code" else re.sub(_REFERENCE, put, piece)
         return "\n\n".join([body.rstrip(), *appended]) if appended else body, warnings
 
     def _import(self, name: str, path: str, chain: tuple[str, ...], warnings: list[str]) -> str:

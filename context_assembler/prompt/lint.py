@@ -98,8 +98,6 @@ def _findings(
     for warning in shown.warnings[len(file.warnings) :]:
         rule = "file.copied" if shown.state == "blocked" else "file.shortened"
         yield Finding("warning", rule, warning)
-    if file.real_path and file.real_path != os.path.abspath(file.path):
-        yield Finding("note", "file.link", f"a link; the text is in {file.real_path}")
     if file.is_template:
         from context_assembler.prompt.templates import render_files
 

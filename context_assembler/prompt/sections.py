@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from context_assembler.errors import ConfigurationError, UnknownOptionError
 from context_assembler.events import JsonObject
 from context_assembler.ports import Placement, PromptSection, Skill, ToolSpec
-from context_assembler.prompt.cutting import cut_text, seal_text
+from context_assembler.prompt.cutting import cut_text
 from context_assembler.prompt.files import BootstrapFile, FileState
 from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.texts import CountText, one_line
@@ -75,14 +75,6 @@ class ShownSkills(NamedTuple):
         return [one for one in self.skills if one.name in self.active and one.tools]
 
 
-class _Candidate(NamedTuple):
-    """A section with its entry; `group` is the name that settings use: near and far files share it."""
-
-    group: str
-    section: PromptSection
-    entry: ReportEntry
-
-
 class SystemPromptBuilder:
     """Builds the system prompt: `SystemPromptBuilder().build([PromptSection(name=…, content=…)])`.
 
@@ -94,7 +86,6 @@ class SystemPromptBuilder:
             developer's own (memory, tools, files, the user) goes after the history, where it is data.
         inherits: By agent, the only sections that its prompt has; an agent that is not named has
             all. What the session and the call bring themselves always stays.
-        max_tokens: By section, its longest text.
 
     Raises:
         UnknownOptionError: A setting names a section that does not exist.
@@ -108,18 +99,16 @@ class SystemPromptBuilder:
         required: Iterable[str] = ("agent",),
         sections: Iterable[PromptSection] = (),
         inherits: Mapping[str, Iterable[str]] | None = None,
-        max_tokens: Mapping[str, int] | None = None,
         separator: str = SEPARATOR,
     ) -> None:
         self._sections, self.separator = tuple(sections), separator
         self._required = frozenset((*required, "session"))
         self._priorities = {**PRIORITIES, **(priorities or {})}
         self._inherits = {name: frozenset(of) for name, of in (inherits or {}).items()}
-        self._max_tokens = dict(max_tokens or {})
         _refuse_shared_names(self._sections)
         known = {*PRIORITIES, *(section.name for section in self._sections)}
         inherited = (name for names in self._inherits.values() for name in sorted(names))
-        for name in (*self._priorities, *self._required, *inherited, *self._max_tokens):
+        for name in (*self._priorities, *self._required, *inherited):
             if name not in known:
                 raise UnknownOptionError(name, kind="prompt section", known=known)
 
@@ -140,7 +129,6 @@ class SystemPromptBuilder:
         additional: str | None = None,
         datetime_text: str = "",
         agent_id: str | None = None,
-        count_text: CountText | None = None,
     ) -> BuiltPrompt:
         """Return one prompt, highest priority first; equal priorities keep the order given here.
 
@@ -154,19 +142,18 @@ class SystemPromptBuilder:
                 to call, so it goes after the history.
             datetime_text: A date that stays the same throughout the session.
             agent_id: Whose prompt it is, for `inherits`.
-            count_text: Counts tokens, for `max_tokens`; without it no section is shortened.
         """
         own = [
             replace(one, content=(texts or {}).get(one.name, "")) if one.text_of else one
             for one in (*self._sections, *sections)
         ]
         _refuse_shared_names(own)
-        session = "\n\n".join(session_system)
-        standard = {"session": session, "skills": skills_text, "tools": tools_summary}
-        standard |= {"additional": additional or "", "datetime": datetime_text}
+        standard = {"session": "\n\n".join(session_system), "skills": skills_text}
+        standard |= {"tools": tools_summary, "additional": additional or ""}
+        standard["datetime"] = datetime_text
         given = [*self._of_files(files), *(self._standard(*one) for one in standard.items())]
         given = [(group, section) for group, section in given if section.content.strip()]
-        entries, shown = list[ReportEntry](), list[_Candidate]()
+        entries, shown = list[ReportEntry](), list[tuple[PromptSection, ReportEntry]]()
         if system.strip():
             own.insert(0, PromptSection(name="agent", content=system))
         taken = {group for group, _ in given}
@@ -183,20 +170,17 @@ class SystemPromptBuilder:
         names = self.sections_of(agent_id)
         for group, section in given:
             if names is None or group in names or group in _NEVER_INHERITED:
-                shown.append(_sealed(group, section))
+                shown.append(_placed(group, section))
             else:
                 reason = f"the agent {agent_id!r} does not inherit it"
                 entries.append(_entry(section, "dropped", reason, "inherits"))
-        if count_text is not None:
-            for group, most in self._max_tokens.items():
-                _cap(shown, group, most, count_text)
-        shown.sort(key=lambda one: -one.section.priority)
-        first = [one for one in shown if _is_in_system(one.section)]
-        notes = [one for one in shown if not _is_in_system(one.section)]
+        shown.sort(key=lambda one: -one[0].priority)
+        first = [one for one in shown if _is_in_system(one[0])]
+        notes = [one for one in shown if not _is_in_system(one[0])]
         return BuiltPrompt(
-            sections=tuple(one.section for one in first if one.section.content),
-            notes=tuple(replace(n.section, placement="note") for n in notes if n.section.content),
-            entries=(*(one.entry for one in (*first, *notes)), *entries),
+            sections=tuple(section for section, _ in first),
+            notes=tuple(replace(section, placement="note") for section, _ in notes),
+            entries=(*(entry for _, entry in (*first, *notes)), *entries),
             separator=self.separator,
         )
 
@@ -265,51 +249,19 @@ def _refuse_shared_names(sections: Iterable[PromptSection]) -> None:
         taken.add(section.name)
 
 
-def _sealed(group: str, section: PromptSection) -> _Candidate:
-    """Return the section without space around it, and sealed if it is part of the prompt.
+def _placed(group: str, section: PromptSection) -> tuple[PromptSection, ReportEntry]:
+    """Return the section without space around it, and with the reason if it is a note.
 
     The session's own prompt is what the application sent before: it keeps its space.
     """
     content = section.content if group == "session" else section.content.strip()
-    rule: Rule = "note"
-    reason = "placed after the history"
-    if _is_in_system(section):
-        content, remarks = seal_text(content)
-        rule, reason = "", "; ".join(remarks)
-    elif section.placement == "system":
+    rule: Rule = "" if _is_in_system(section) else "note"
+    reason = "placed after the history" if rule else ""
+    if rule and section.placement == "system":
         rule = "origin"
         reason = f"{reason}: what comes from {section.origin!r} has no authority"
     section = replace(section, content=content)
-    return _Candidate(group, section, _entry(section, "kept", reason, rule))
-
-
-def _cap(given: list[_Candidate], group: str, most: int, count_text: CountText) -> None:
-    """Shorten the sections of a group to its tokens, the last one first."""
-    places = [at for at, one in enumerate(given) if one.group == group]
-    tokens = {at: count_text(given[at].section.content) for at in places}
-    excess = sum(tokens.values()) - most
-    budget = f"the budget of the section {group!r}: {most:,} tokens"
-    for at in reversed(places):
-        _, section, entry = given[at]
-        if excess <= 0:
-            return
-        if section.is_required:
-            reasons = filter(None, [entry.reason, f"required, though over {budget}"])
-            given[at] = given[at]._replace(entry=entry._replace(reason="; ".join(reasons)))
-            continue
-        allowed = max(0, tokens[at] - excess)
-        text = _cut(section, allowed, count_text)
-        left = count_text(text)
-        reason = f"{'It was over' if text else 'Nothing of it fits'} {budget}."
-        entry = _entry(section, "shortened" if text else "dropped", reason, "section.budget")
-        entry = entry._replace(tokens_before=tokens[at], tokens_after=left)
-        given[at] = _Candidate(group, replace(section, content=text), entry)
-        excess -= tokens[at] - left
-
-
-def _cut(section: PromptSection, most: int, count_text: CountText) -> str:
-    name = section.path or section.name
-    return cut_text(section.content, max_tokens=most, name=name, count_text=count_text, seals=True)
+    return section, _entry(section, "kept", reason, rule)
 
 
 def _entry(
@@ -360,7 +312,8 @@ def fit_prompt(
         before, text = kept.pop(at), ""
         free = -excess(kept)
         while free >= _SHORTEST_SECTION_TOKENS:
-            text = _cut(before, free, count_text)
+            name = before.path or before.name
+            text = cut_text(before.content, max_tokens=free, name=name, count_text=count_text)
             over = excess({**kept, at: replace(before, content=text)})
             if over <= 0:
                 break
@@ -390,7 +343,6 @@ def prompt_record(
         built: Everything that the files and settings ask for.
         sent: What was sent of it.
     """
-    files = list(files)
     return {
         "sections": [[one.name, len(one.content), one.path] for one in sent.sections],
         "pieces": [[one.name, one.path, _digest(one.content)] for one in built.sections],

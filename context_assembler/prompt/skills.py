@@ -15,34 +15,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
-from inspect import isawaitable
 from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from context_assembler.errors import ConfigurationError, brief, did_you_mean, with_article
 from context_assembler.events import Json, JsonObject, Session, is_list, is_object
 from context_assembler.ports import Skill
-from context_assembler.prompt.cutting import seal_text
 from context_assembler.prompt.files import Mask, Reading, masking_notice, split_front_matter
 from context_assembler.prompt.sections import FROZEN, UNTIL_REWRITE, ShownSkills
 from context_assembler.report import Decision, ReportEntry, Rule
 from context_assembler.texts import CountText, clean_text, escape_tag, one_line
-from context_assembler.tools.sources import LastAnswers, Question, is_async
+from context_assembler.tools.sources import LastAnswers, Question, call_away, is_async
 
 _MAX_FOLDERS: Final = 10_000
 _MAX_DESCRIPTION_CHARS: Final = 1_024
 _NAME: Final = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*")
 # `Bash(git add:*)` is one tool; commas are what other clients write between them.
 _ALLOWED: Final = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
-_FILES: Final = (
-    "Each skill is a file of instructions for one kind of task. "
-    "Read the file before you begin a task that its description fits."
-)
-_NO_FILES: Final = (
-    "Each skill is for one kind of task. The instructions of those in use follow the list."
-)
-_SOME_FILES: Final = (
-    "The instructions of skills without a file follow the list while they are in use."
+_OPENING: Final = (
+    "Each skill has instructions for one kind of task: read its file, if it has one, before you begin "
+    "a task that its description fits. Instructions of skills in use follow the list."
 )
 
 
@@ -193,24 +185,20 @@ def open_skill_providers(given: Any) -> list[Any]:
             "Pass a folder, a Skill, a function, an object with list_skills(), or a list of these."
         )
         raise ConfigurationError(f"{kind} is not a source of skills.", remedy=remedy)
-    return [SkillsOfCode(given)]
+    return [SkillsOfCode((lambda _: [given]) if isinstance(given, Skill) else given)]
 
 
 class SkillsOfCode:
-    """A skill, or those that a function of the session returns, plain or async."""
+    """The skills that a function of the session returns, plain or async."""
 
-    def __init__(self, given: Skill | Callable[[Session], Any]) -> None:
-        self._given = given
-        if isinstance(given, Skill) or not is_async(given):
-            self.list_now = self._list
-
-    def _list(self, session: Session) -> Any:
-        return [self._given] if isinstance(self._given, Skill) else self._given(session)
+    def __init__(self, function: Callable[[Session], Any]) -> None:
+        self._function = function
+        if not is_async(function):
+            self.list_now = function
 
     async def list_skills(self, session: Session) -> Any:
         """Return the skills for a session."""
-        found = self._list(session)
-        return await found if isawaitable(found) else found
+        return await call_away(self._function, session)
 
 
 # ---- asking providers ----
@@ -375,7 +363,7 @@ def active_block(skill: Skill) -> str:
     allowed = one_line(" ".join(skill.allowed_tools))
     given = {"name": skill.name, "file": skill.path, "allowed-tools": allowed}
     told = "".join(f' {name}="{escape(text)}"' for name, text in given.items() if text)
-    text = escape_tag("skill", seal_text(clean_text(skill.instructions.strip()))[0])
+    text = escape_tag("skill", clean_text(skill.instructions.strip()))
     return f"<skill{told}>\n{text}\n</skill>"
 
 
@@ -383,9 +371,7 @@ def _fitting_list(skills: Sequence[Skill], max_tokens: int, count_text: CountTex
     def rest(count: int) -> str:
         return f"- … and {count:,} more skills"
 
-    room, paths = max_tokens if skills else 0, [skill.path for skill in skills]
-    told = [_FILES, *([] if all(paths) else [_SOME_FILES])] if any(paths) else [_NO_FILES]
-    opening = f"# Skills\n\n{' '.join(told)}\n"
+    room, opening = max_tokens if skills else 0, f"# Skills\n\n{_OPENING}\n"
     while room > 0:
         # Counts of the pieces need not add up to that of the whole.
         left = room - count_text(opening) - count_text(rest(len(skills)))
@@ -438,23 +424,24 @@ def follow_section(
     entries, active = list(shown.left_out), list[str]()
     listed, sent = _lines_by_head(shown.text), _lines_by_head(text)
     for skill in shown.skills:
-        head, whole = list_line(skill, ""), list_line(skill, skill.description)
-        whole = "" if skill.is_hidden else whole
+        head = list_line(skill, "")
+        whole = "" if skill.is_hidden else list_line(skill, skill.description)
         line, is_active = listed.get(head, ""), skill.name in shown.active
         block = active_block(skill) if is_active else ""
         decision: Decision = "kept"
         rule: Rule = "listed"
         reason = "listed"
-        if line and line != whole:
-            decision, rule = "shortened", "skill_budget"
-            reason = "its description was cut"
-        elif not line and not is_active:
-            decision, rule, reason = "dropped", "skill_budget", "no room in the list"
         if is_active:
-            why = f"active, with {len(skill.tools)} tools of its own"
-            reason = why if decision == "kept" else f"{reason}; {why}"
-            rule = "active" if decision == "kept" else rule
+            rule, reason = "active", f"active, with {len(skill.tools)} tools of its own"
             active += [skill.name] if skill.tools or block in text else []
+        elif not line:
+            decision, rule, reason = "dropped", "skill_budget", "no room in the list"
+        if line and line != whole:
+            decision, rule, reason = (
+                "shortened",
+                "skill_budget",
+                f"{reason}; its description was cut",
+            )
         before = count_text(whole) + count_text(block)
         after = count_text(sent.get(head, "")) + (count_text(block) if block in text else 0)
         if decision != "dropped" and (sent.get(head, "") != line or block not in text):

