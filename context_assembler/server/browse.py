@@ -1,7 +1,7 @@
 """The inspector's routes: its pages for browsers, and the parts that they ask for."""
 
 from asyncio import to_thread
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -11,7 +11,7 @@ from fastapi import FastAPI, HTTPException, Query, Response
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 
 from context_assembler.errors import TranscriptError, UnknownMemoryError
-from context_assembler.events import SessionHead, to_json
+from context_assembler.events import SessionEvent, SessionHead, to_json
 from context_assembler.history.secrets import mask_kinds
 from context_assembler.memory import MemoryFilters
 from context_assembler.prompt import lint_files
@@ -19,7 +19,7 @@ from context_assembler.server import inspector
 from context_assembler.server.gateway import SESSIONS, Passed
 from context_assembler.server.steps import FALLBACK_MODEL, label_of, without_secrets
 from context_assembler.tokens import TokenCounter
-from context_assembler.transcripts import read_transcript
+from context_assembler.transcripts import ReadTranscript, read_transcript
 
 if TYPE_CHECKING:
     from context_assembler.server.app import Worker
@@ -93,16 +93,21 @@ def add_pages(app: FastAPI, worker: "Worker") -> None:
         return shown(_instructions(worker, agent))
 
 
+def _row(name: str, agent: str | None, begun: Iterable[SessionEvent], count: int) -> dict[str, Any]:
+    """Return what the list says of a session, by the events that it begins with."""
+    said = (label_of(to_json(event)) for event in begun if event.type == "user")
+    return {"id": name, "agent": agent or "", "label": next(said, ""), "events": count}
+
+
 def _conversations(found: Sequence[tuple[str, Passed]]) -> list[dict[str, Any]]:
     """Return a row for each conversation that passes through the gateway, the newest first."""
     rows: list[dict[str, Any]] = []
     for name, one in reversed(found):
-        said: list[str] = []
+        said, begun = one.said(), ReadTranscript(())
         with suppress(TranscriptError):  # nothing of it can be read
-            read = read_transcript(one.said()[:_LOOKED_AT], format=one.provider, partial=True)
-            said = [label_of(to_json(event)) for event in read.events if event.type == "user"]
-        row = {"id": f"{SESSIONS}{name}", "agent": one.model, "label": (said or [""])[0]}
-        rows.append({**row, "events": len(one.said()), "created": ""})
+            begun = read_transcript(said[:_LOOKED_AT], format=one.provider, partial=True)
+        row = _row(f"{SESSIONS}{name}", one.model, begun.events, len(said))
+        rows.append({**row, "created": ""})
     return rows
 
 
@@ -113,17 +118,11 @@ def _sessions(
     for head in reversed(heads):
         session = head.session
         begun = store.events(session.id, limit=_LOOKED_AT)
-        said = [label_of(to_json(event)) for event in begun if event.type == "user"]
-        row: dict[str, Any] = {
-            "id": session.id,
-            "agent": session.agent_id or "",
-            "label": (said or [""])[0],
-        }
-        if query.lower() not in f"{row} {session.metadata}".lower():
-            continue
+        row = _row(session.id, session.agent_id, begun, head.last_seq)
         created = session.created_at or next((e.created_at for e in begun if e.created_at), None)
-        row |= {"events": head.last_seq, "created": f"{created:%Y-%m-%d %H:%M}" if created else ""}
-        rows.append(row)
+        row["created"] = f"{created:%Y-%m-%d %H:%M}" if created else ""
+        if query.lower() in f"{row} {session.metadata}".lower():
+            rows.append(row)
         if len(rows) == _MOST_SESSIONS:
             break
     return inspector.page("sessions", rows=rows, total=len(heads) + len(passed), query=query)
@@ -136,35 +135,27 @@ async def _recalled(worker: "Worker", query: str, namespace: str) -> dict[str, A
     texts = {one.record.id: one.record.text for one in context.items}
     rows: list[Any] = []
     for one in context.explanations[:_MOST_CANDIDATES]:
-        text = texts.get(one.memory_id)
-        if text is None:
+        if one.memory_id not in texts:
             with suppress(UnknownMemoryError):  # it is in another source, or was just forgotten
-                text = (await worker.memory.get(one.memory_id)).text
-        rows.append(
-            without_secrets({**one._asdict(), "text": text or "", "scores": dict(one.scores)})
-        )
-    return {
-        "rows": rows,
-        "shown": len(context.items),
-        "tokens": context.token_count,
-        "notes": without_secrets(dict(context.source_notes)),
-        "most": max((one.score for one in context.explanations), default=1) or 1,
-    }
+                texts[one.memory_id] = (await worker.memory.get(one.memory_id)).text
+        text = texts.get(one.memory_id, "")
+        rows.append({**one._asdict(), "text": text, "scores": dict(one.scores)})
+    shown: dict[str, Any] = {"rows": rows, "notes": dict(context.source_notes)}
+    return {**without_secrets(shown), "shown": len(context.items), "tokens": context.token_count}
 
 
 def _instructions(worker: "Worker", agent: str) -> str:
     model = worker.config.defaults.model or FALLBACK_MODEL
     loader = worker.assembler.loader
     if loader is None:
-        raise HTTPException(
-            409, "The worker reads no instruction files: start it with --bootstrap."
-        )
-    variables = {"agent": agent, "session": "lint", "model": model}
+        raise HTTPException(409, "The worker reads no instruction files: pass --bootstrap.")
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    variables = {"agent": agent, "session": "lint", "model": model, "date": date}
     found = lint_files(
         loader,
         agent or None,
         count_text=TokenCounter(model).count_text,
-        variables={**variables, "date": f"{datetime.now(UTC):%Y-%m-%d}", "skills": [], "tools": []},
+        variables={**variables, "skills": [], "tools": []},
         required=worker.config.bootstrap.required,
         mask=mask_kinds,
     )

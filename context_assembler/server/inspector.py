@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from context_assembler.assembler import ContextAssembler
 from context_assembler.context import Ledger
 from context_assembler.errors import AssemblyError
-from context_assembler.events import USER, Json, is_list
-from context_assembler.forecast import SimulatedRun, Simulation
+from context_assembler.events import TOOL_RESULT, USER, Json, is_list
+from context_assembler.forecast import Simulation
 from context_assembler.history.secrets import mask
 from context_assembler.providers import PROVIDERS
 from context_assembler.server.steps import (
-    KINDS,
     POLICIES,
     Made,
     SessionSteps,
@@ -31,7 +31,6 @@ FOLDER: Final = Path(__file__).parent / "pages"
 _MOST_COLUMNS: Final = 120
 _MOST_ROWS_IN_A_FILE: Final = 50_000
 _KINDS: Final = ("system", "tools", "overhead", "history", "notes")
-_RESULT: Final = KINDS.index("tool result")
 _POLICY: Final = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'self'"
 HEADERS: Final = {
     "Content-Security-Policy": f"{_POLICY}; script-src 'self'; style-src 'self'; "
@@ -55,13 +54,8 @@ _SHARES: Final[Mapping[str, Callable[[Any, Any], str]]] = {
 
 @cache
 def _templates() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    form: Any = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
+    made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, **form)
     known: Any = made.filters  # whose own have types that ours do not
     known |= {**_FILTERS, **_SHARES}
     return made
@@ -69,46 +63,33 @@ def _templates() -> Environment:
 
 def page(name: str, **given: Any) -> str:
     """Return a page, or a part of one, as HTML; whatever is given is escaped."""
-    return _templates().get_template(f"{name}.html").render({"file": None, **given})
+    return (
+        _templates().get_template(f"{name}.html").render({"file": None, "numbers": None, **given})
+    )
 
 
 # ---- one step ----
 
 
 def step_page(steps: SessionSteps, step: Step, made: Made | AssemblyError) -> dict[str, Json]:
-    """Return what the page shows of a step, or why it cannot be made."""
-    if isinstance(made, Made):
-        return _made_page(steps, made)
-    problem = mask(str(made))[0]
-    html = page("unmade", number=step.number, problem=problem)
-    return {"html": html, "number": step.number, "problem": problem, "rows": [], "whys": []}
-
-
-def _made_page(steps: SessionSteps, made: Made) -> dict[str, Json]:
-    """Return a step's window as HTML, and the rows of its report.
+    """Return a step's window as HTML, and the rows of its report; or why it cannot be made.
 
     A row is `[kind, event or name, decision, tokens before, tokens after, why]`; `why` is an index
     into `whys`.
     """
-    context, step = made.context, made.step
-    report, ledger = context.report, context.metadata.ledger
+    if not isinstance(made, Made):
+        problem = mask(f"This step cannot be made. {made}")[0]
+        html = str(Markup('<section><p class="problem">{}</p></section>').format(problem))
+        return {"html": html, "number": step.number, "problem": problem, "rows": [], "whys": []}
+    context, report, ledger = made.context, made.context.report, made.context.metadata.ledger
     whys: dict[tuple[str, str], int] = {}
     rows: list[list[Json]] = []
     for one in report.entries:
         name = steps.ids.get(one.id, one.id) if one.kind == "message" else mask(one.id)[0]
         why = whys.setdefault((one.rule, one.reason), len(whys))
-        sizes = one.tokens_before, one.tokens_after
-        rows.append([one.kind, name, one.decision, *sizes, why])
-    columns = _exchanges(rows, steps.kinds)
-    sent = context.sent().row
-    html = page(
-        "step",
-        made=made,
-        ledger=ledger,
-        window=_window(ledger),
-        sent=_sent(ledger, columns),
-        columns=columns,
-    )
+        rows.append([one.kind, name, one.decision, one.tokens_before, one.tokens_after, why])
+    columns, sent = _exchanges(rows, steps.kinds), context.sent().row
+    html = page("step", made=made, ledger=ledger, window=_window(ledger), columns=columns)
     return {
         "html": html,
         "number": step.number,
@@ -137,21 +118,10 @@ def _window(ledger: Ledger) -> list[tuple[str, int, int]]:
     ]
 
 
-def _sent(ledger: Ledger, columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, int, int]]:
-    """Return the parts of what is sent as `(kind, name, start, tokens)`, in the order sent."""
-    rows: list[tuple[str, str, int]]
-    rows = [(row.kind, row.name, row.tokens) for row in ledger.rows if row.kind in _KINDS[:3]]
-    rows.sort(key=lambda row: _KINDS.index(row[0]))
-    rows += [("history", one["name"], one["after"]) for one in columns]
-    rows.append(("notes", "notes", ledger.tokens_of("notes")))
-    starts = accumulate((tokens for _, _, tokens in rows), initial=0)
-    return [(*row[:2], at, row[2]) for row, at in zip(rows, starts, strict=False) if row[2]]
-
-
 def _exchanges(rows: Iterable[Sequence[Any]], kinds: Sequence[int]) -> list[dict[str, Any]]:
     """Return the history in columns: one for each exchange, or for several if there are too many."""
     messages: list[Any] = [row for row in rows if row[0] == "message" and isinstance(row[1], int)]
-    numbers = [*accumulate(int(kinds[int(row[1]) - 1] != _RESULT) for row in messages)]
+    numbers = [*accumulate(int(kinds[int(row[1]) - 1] != TOOL_RESULT) for row in messages)]
     several = -(-numbers[-1] // _MOST_COLUMNS) if messages else 1
     columns: dict[int, dict[str, Any]] = {}
     for number, (_, seq, decision, before, after, _) in zip(numbers, messages, strict=True):
@@ -173,29 +143,23 @@ def costs_part(simulation: Simulation) -> str:
     runs = {"everything, never cut": simulation.everything}
     runs |= dict(zip(POLICIES, simulation.runs, strict=True))
     is_priced = all(run.usd is not None for run in simulation.runs)
-    sums = {name: _sums(run, is_priced=is_priced) for name, run in runs.items()}
-    most = max((one[-1] for one in sums.values()), default=0) or 1
-    return page(
-        "costs",
-        simulation=simulation,
-        runs=runs,
-        is_priced=is_priced,
-        most=most,
-        lines={name: _points(one, most) for name, one in sums.items()},
-    )
-
-
-def _sums(run: SimulatedRun, *, is_priced: bool) -> list[float]:
-    """Return the sum up to each step: US dollars, or tokens where a price is not known."""
-    prices = (step.forecast.price.usd if step.forecast else 0 for step in run.steps)
-    each = prices if is_priced else (step.tokens for step in run.steps)
-    return [*accumulate((one or 0 for one in each), initial=0.0)]
+    sums: dict[str, list[float]] = {}
+    for name, run in runs.items():
+        prices = (step.forecast.price.usd if step.forecast else 0 for step in run.steps)
+        each = prices if is_priced else (step.tokens for step in run.steps)
+        sums[name] = [*accumulate(one or 0 for one in each)]
+    most = max((one[-1] for one in sums.values() if one), default=0) or 1
+    lines = {name: _points(one, most) for name, one in sums.items()}
+    given: Any = {"runs": runs, "is_priced": is_priced, "most": most, "lines": lines}
+    return page("costs", simulation=simulation, **given)
 
 
 def _points(sums: Sequence[float], most: float) -> str:
+    """Return the points of a line that is drawn at most so often as the eye can tell."""
     width = max(1, len(sums) - 1)
-    kept = sorted({*range(0, width, -(-width // _MOST_COLUMNS)), len(sums) - 1})
-    return " ".join(f"{1000 * at / width:.1f},{300 - 300 * sums[at] / most:.1f}" for at in kept)
+    kept = [*range(0, width, -(-width // _MOST_COLUMNS)), width]
+    points = [(at, sums[min(at, len(sums) - 1)]) for at in kept] if sums else []
+    return " ".join(f"{1000 * at / width:.1f},{300 - 300 * y / most:.1f}" for at, y in points)
 
 
 # ---- one page in one file ----
@@ -230,11 +194,10 @@ async def session_file(assembler: ContextAssembler, session_id: str, **options: 
     pool: dict[str, int] = {}
     held, payloads = list[dict[str, Json]](), dict[int, dict[str, Json]]()
     for step in steps.all:
-        if (count - step.number) % stride:
-            continue
-        made = steps.make(step, **options)
-        held.append(step_page(steps, step, made))
-        payloads[step.number] = {name: _pooled(payload_of(made, name), pool) for name in PROVIDERS}
+        if (count - step.number) % stride == 0:
+            made, number = steps.make(step, **options), step.number
+            held.append(step_page(steps, step, made))
+            payloads[number] = {name: _pooled(payload_of(made, name), pool) for name in PROVIDERS}
     costs = costs_part(await steps.costs(**options))
     styles, script = ((FOLDER / f"inspector.{end}").read_text() for end in ("css", "js"))
     hashes = (b64encode(sha256(text.encode()).digest()).decode() for text in (script, styles))
@@ -247,7 +210,8 @@ async def session_file(assembler: ContextAssembler, session_id: str, **options: 
         "payloads": payloads,
         "pool": [without_secrets(json.loads(text)) for text in pool],
     }
-    return session_page(assembler, steps, held[-1], file=file, costs=costs)
+    numbers = [one["number"] for one in held]
+    return session_page(assembler, steps, held[-1], file=file, costs=costs, numbers=numbers)
 
 
 def json_text(value: Json) -> str:

@@ -22,16 +22,7 @@ from context_assembler.tools.changes import SentTools
 
 _OF_THE_MODEL: Final = "max_tokens temperature top_p top_k thinking_level thinking_budget".split()
 FALLBACK_MODEL: Final = "claude-opus-5-5"  # of sessions in which nothing names a model
-KINDS: Final = (
-    "user",
-    "assistant",
-    "tool call",
-    "tool result",
-    "summary",
-    "system",
-    "note",
-    "rewind",
-)
+_KINDS: Final = (*events.EVENT_TYPES[: events.NOTE], "note", "rewind")
 POLICIES: Final[Mapping[str, CutPolicy]] = {
     "as settled": CutPolicy(),
     "smart, cut anew each call": CutPolicy(strategy="smart", cache_stable=False),
@@ -190,7 +181,7 @@ class SessionSteps:
         """The kind of each event in words, and the beginning of what it says."""
         bodies = self._store.bodies(self.session_id, [(1, self.head.last_seq)])
         pairs = zip(self.kinds, bodies, strict=True)
-        return [(KINDS[kind], label_of(body)) for kind, body in pairs]
+        return [(_KINDS[kind].replace("_", " "), label_of(body)) for kind, body in pairs]
 
     @cached_property
     def ids(self) -> dict[str, int]:

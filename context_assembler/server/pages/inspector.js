@@ -2,65 +2,49 @@
 // The pages work without this script; it moves from step to step on the page of a session.
 
 const find = (id) => document.getElementById(id);
-const held = find("data") && JSON.parse(find("data").textContent);
 const number = (value) => value.toLocaleString("en").replace("-", "−");
-const PAGE = 200;
+const sum = (values) => values.reduce((all, one) => all + one, 0);
 
 /** Return an element with text and children; text is never read as HTML. */
 function make(name, className, ...children) {
   const element = document.createElement(name);
   if (className) element.className = className;
-  element.append(...children.filter((one) => one !== "").map((one) =>
-    typeof one === "number" ? number(one) : one));
+  element.append(...children.map((one) => typeof one === "number" ? number(one) : one));
   return element;
 }
 
 async function ask(path, asked) {
   const given = Object.entries(asked).filter(([, value]) => value !== "");
   const answer = await fetch(`${path}?${new URLSearchParams(given)}`);
-  const text = await answer.text();
   if (answer.status === 504) return ask(path, asked); // the worker goes on computing it
-  if (!answer.ok) {
-    let reason = text;
-    try { reason = JSON.parse(text).error; } catch { /* it is a plain text */ }
-    throw new Error(reason);
-  }
-  return text;
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  return answer.text();
 }
 
 /** Run what a form asks for; say below it why that failed. Only the last of its answers counts. */
 const turns = {};
-async function attempt(name, work) {
+async function attempt(name, work, show) {
   const turn = (turns[name] = (turns[name] || 0) + 1);
-  document.body.classList.add("busy");
   find("problem").hidden = true;
   try {
     const done = await work();
-    return turn === turns[name] ? done : undefined;
+    if (turn === turns[name]) show(done);
   } catch (error) {
-    if (turn === turns[name]) {
-      find(name).after(find("problem"));
-      find("problem").textContent = error.message;
-      find("problem").hidden = false;
-    }
-  } finally {
-    document.body.classList.remove("busy");
+    find(name).after(find("problem"));
+    find("problem").textContent = error.message;
+    find("problem").hidden = false;
   }
-  return undefined;
 }
 
-function session() {
-  let step = held.step, shown = PAGE;
-  const known = held.file && held.file.steps.map((one) => one.number);
+function session(held) {
+  let step = held.step, shown = 200;
 
-  // ---- steps ----
-
-  const nearest = (at) => known.reduce((best, one) =>
-    Math.abs(one - at) < Math.abs(best - at) ? one : best);
+  // ---- steps: in a file those that it holds, which the slider counts ----
 
   async function load(at, tried = {}) {
-    if (known) return held.file.steps[known.indexOf(nearest(at))];
-    return JSON.parse(await ask("/session/step", { id: held.ask, at, ...tried }));
+    if (!held.file) return JSON.parse(await ask("/session/step", { id: held.ask, at, ...tried }));
+    const far = (one) => Math.abs(one.number - at);
+    return held.file.steps.reduce((best, one) => far(one) < far(best) ? one : best);
   }
 
   async function made(at, tried) {
@@ -69,203 +53,143 @@ function session() {
     return other;
   }
 
-  async function go(at) {
-    const next = await attempt("steps", () => load(at));
-    if (!next) return;
-    step = next;
-    find("step").innerHTML = step.html; // made by the server, which escapes what it is given
-    find("at").value = step.number;
-    find("which").textContent = number(step.number);
-    find("wire").hidden = find("copy").disabled = true;
-    if (!known) {
-      const url = new URL(location);
-      url.searchParams.set("at", step.number);
-      history.replaceState(null, "", url);
-    }
-    listChoices();
-    report();
+  function go(wait) {
+    const place = Number(find("at").value), at = held.numbers ? held.numbers[place - 1] : place;
+    find("which").textContent = number(at);
+    clearTimeout(go.waits);
+    go.waits = setTimeout(() => attempt("steps", () => load(at), (next) => {
+      step = next;
+      find("step").innerHTML = step.html; // made by the server, which escapes what it is given
+      find("wire").hidden = find("copy").disabled = true;
+      const place = new URLSearchParams({ id: held.ask, at });
+      if (!held.file) history.replaceState(null, "", `?${place}`);
+      report();
+    }), wait);
   }
 
-  function move(by) {
-    const count = Number(find("at").max);
-    if (!known) return go(Math.min(count, Math.max(1, step.number + by)));
-    const place = known.indexOf(step.number) + by;
-    return go(known[Math.min(known.length - 1, Math.max(0, place))]);
-  }
+  find("at").addEventListener("input", () => go(80));
+  find("earlier").addEventListener("click", () => { find("at").stepDown(); go(0); });
+  find("later").addEventListener("click", () => { find("at").stepUp(); go(0); });
 
-  let waits = 0;
-  find("at").addEventListener("input", () => {
-    find("which").textContent = find("at").value;
-    clearTimeout(waits);
-    waits = setTimeout(() => go(Number(find("at").value)), known ? 0 : 80);
-  });
-  find("earlier").addEventListener("click", () => move(-1));
-  find("later").addEventListener("click", () => move(1));
-  find("steps").addEventListener("submit", (event) => event.preventDefault());
-
-  // ---- the report ----
+  // ---- the report: [kind, event or name, decision, tokens, sent, why] ----
 
   const title = ([kind, name]) =>
     kind === "message" && typeof name === "number" ? held.labels[name - 1] : [kind, String(name)];
 
-  function listChoices() {
-    const choices = {
-      kind: new Set(step.rows.map((row) => row[0])),
-      decision: new Set(step.rows.map((row) => row[2])),
-      rule: new Set(step.whys.map((why) => why[0]).filter(Boolean)),
-    };
-    for (const [id, names] of Object.entries(choices)) {
-      const select = find(id), was = select.value;
-      const options = [...names].sort().map((name) => new Option(name, name));
-      select.replaceChildren(new Option("all", ""), ...options);
-      if (names.has(was)) select.value = was;
-    }
-  }
-
   function line(row) {
-    const [who, said] = title(row);
-    const [rule, reason] = step.whys[row[5]];
+    const [who, said] = title(row), [rule, reason] = step.whys[row[5]];
     const name = typeof row[1] === "number" ? `${number(row[1])} ${who}` : who;
-    return make("tr", "",
-      make("td", "", make("span", "who", name), said),
-      make("td", "", make("span", `tag ${row[2]}`, row[2])),
-      make("td", "num", row[3]), make("td", "num", row[4]),
-      make("td", "", reason, rule && reason ? " " : "", rule && make("code", "", rule)));
+    return make("tr", "", make("td", "", make("b", "", name), ` ${said}`),
+      make("td", `tag ${row[2]}`, row[2]), make("td", "num", row[3]), make("td", "num", row[4]),
+      make("td", "quiet", `${reason} `, make("code", "", rule)));
   }
 
   function report() {
-    const kind = find("kind").value, decision = find("decision").value;
-    const rule = find("rule").value, text = find("text").value.toLowerCase();
-    const rows = step.rows.filter((row) =>
-      (!kind || row[0] === kind) && (!decision || row[2] === decision)
-      && (!rule || step.whys[row[5]][0] === rule)
+    const decision = find("decision").value, text = find("text").value.toLowerCase();
+    const rows = step.rows.filter((row) => (!decision || row[2] === decision)
       && (!text || [...title(row), ...step.whys[row[5]]].join(" ").toLowerCase().includes(text)));
-    const messages = rows.filter((row) => row[0] === "message");
-    const sum = (at) => number(messages.reduce((all, row) => all + row[at], 0));
-    find("found").textContent = `${number(rows.length)} of ${number(step.rows.length)} pieces; `
-      + `of the ${sum(3)} tokens of messages among them ${sum(4)} are sent.`;
+    const sent = sum(rows.map((row) => row[0] === "message" ? row[4] : 0));
+    find("found").textContent = `${number(rows.length)} of ${number(step.rows.length)} pieces, `
+      + `${number(sent)} tokens of messages sent.`;
     find("report").tBodies[0].replaceChildren(...rows.slice(0, shown).map(line));
     find("more").hidden = rows.length <= shown;
   }
 
-  find("filters").addEventListener("input", () => { shown = PAGE; report(); });
-  find("filters").addEventListener("submit", (event) => event.preventDefault());
+  find("filters").addEventListener("input", () => { shown = 200; report(); });
   find("more").addEventListener("click", () => { shown += 1000; report(); });
 
   // ---- the payload ----
 
-  function pooled(provider) {
+  async function payload(provider) {
+    const asked = { id: held.ask, at: step.number, provider };
+    if (!held.file) return JSON.parse(await ask("/session/payload", asked));
     const { pool, payloads } = held.file;
     const value = (one) => Array.isArray(one) ? one.map((at) => pool[at]) : pool[one];
     const entries = Object.entries(payloads[step.number][provider]);
     return Object.fromEntries(entries.map(([key, one]) => [key, value(one)]));
   }
 
-  find("payload").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const provider = find("provider").value;
-    const asked = { id: held.ask, at: step.number, provider };
-    const payload = await attempt("payload", async () =>
-      known ? pooled(provider) : JSON.parse(await ask("/session/payload", asked)));
-    if (payload === undefined) return;
-    find("wire").textContent = JSON.stringify(payload, null, 2);
-    find("wire").hidden = find("copy").disabled = false;
-    find("copied").textContent = "";
-  });
+  find("payload").addEventListener("submit", () =>
+    attempt("payload", () => payload(find("provider").value), (done) => {
+      find("wire").textContent = JSON.stringify(done, null, 2);
+      find("wire").hidden = find("copy").disabled = false;
+      find("copied").textContent = "";
+    }));
 
-  find("copy").addEventListener("click", async () => {
-    const text = find("wire").textContent;
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch { // a page from a file, or over plain HTTP, may not write there by itself
-      getSelection().selectAllChildren(find("wire"));
-      document.execCommand("copy");
-    }
-    find("copied").textContent = `Copied ${number(text.length)} characters.`;
+  find("copy").addEventListener("click", () => {
+    getSelection().selectAllChildren(find("wire"));
+    document.execCommand("copy"); // a page from a file may not use the clipboard's own interface
+    find("copied").textContent = `Copied ${number(find("wire").textContent.length)} characters.`;
   });
 
   // ---- two steps compared ----
 
-  const sentOf = (one) => one.rows.filter((row) => row[4] && row[0] === "message");
-  const nameOf = (row) => `${row[0]} ${row[1]}`;
-
   /** Say what a later step sends that an earlier one did not, and what it does not any more. */
   function compare(earlier, later, names) {
-    const before = new Map(earlier.rows.map((row) => [nameOf(row), row]));
-    const after = new Map(later.rows.map((row) => [nameOf(row), row]));
-    const added = later.rows.filter((row) => row[4] && !before.get(nameOf(row))?.[4]);
-    const cut = earlier.rows.filter((row) => row[4] && !after.get(nameOf(row))?.[4]);
-    const changed = later.rows.filter((row) => {
-      const was = before.get(nameOf(row));
-      return was && was[4] && row[4] && (was[4] !== row[4] || was[2] !== row[2]);
-    });
-    const list = (what, rows, tokens) => make("div", "",
-      make("h3", "", `${what}: ${number(rows.length)} pieces, `
-        + `${number(rows.reduce((all, row) => all + tokens(row), 0))} tokens`),
-      make("ol", "", ...rows.slice(0, 12).map((row) => make("li", "",
-        make("span", "", title(row).join(": ")), make("b", "num", tokens(row))))),
-      rows.length > 12 ? make("p", "quiet", `and ${number(rows.length - 12)} more`) : "");
-    const change = (row) => row[4] - before.get(nameOf(row))[4];
-    const spent = (one) => `sends ${number(one.used)} of ${number(one.budget)} tokens for `
-      + (one.usd === null ? "an unknown price" : `$${one.usd.toFixed(4)}`);
-    return [
-      make("p", "", make("b", "", cacheOf(earlier, later, names))),
-      make("p", "", `${names[0][0].toUpperCase()}${names[0].slice(1)} ${spent(earlier)}; `
-        + `${names[1]} ${spent(later)}.`),
-      make("div", "compared", list("Added", added, (row) => row[4]),
-        list("Cut", cut, (row) => row[4]), list("Changed", changed, change)),
-    ];
+    const [before, after] = [earlier, later].map((one) =>
+      new Map(one.rows.map((row) => [`${row[0]} ${row[1]}`, row])));
+    const changes = { Added: [], Cut: [], Changed: [] };
+    for (const [name, row] of new Map([...before, ...after])) {
+      const was = before.get(name)?.[4] || 0, is = after.get(name)?.[4] || 0;
+      if (was !== is) changes[was ? (is ? "Changed" : "Cut") : "Added"].push([row, is - was]);
+    }
+    const list = ([what, rows]) => make("div", "", make("h3", "",
+      `${what}: ${number(rows.length)} pieces, ${number(sum(rows.map(([, by]) => by)))} tokens`),
+    make("ol", "", ...rows.slice(0, 12).map(([row, by]) =>
+      make("li", "", `${title(row).join(": ")} `, make("b", "", by)))));
+    const spent = (one, at) => make("p", "", `${names[at]} sends ${number(one.used)} of `
+      + `${number(one.budget)} tokens for `
+      + (one.usd === null ? "an unknown price." : `$${one.usd.toFixed(4)}.`));
+    return [make("p", "", make("b", "", cacheOf(earlier, later, names))),
+      ...[earlier, later].map(spent),
+      make("div", "compared", ...Object.entries(changes).map(list))];
   }
 
-  function cacheOf(earlier, later, [first, second]) {
+  function cacheOf(earlier, later, names) {
     const parts = ["provider", "model", "system prompt", "tools"];
     const other = parts.filter((_, at) => earlier.head[at] !== later.head[at]);
     if (other.length) return `Cache not kept: another ${other.join(" and ")}.`;
-    const old = sentOf(earlier), fresh = sentOf(later);
-    let same = 0, tokens = earlier.fixed;
-    while (same < old.length && fresh[same] && nameOf(old[same]) === nameOf(fresh[same])
-      && old[same][4] === fresh[same][4]) tokens += old[same++][4];
-    if (same === old.length) {
-      return `Cache kept: ${second} begins with all that ${first} sent, ${number(tokens)} tokens.`;
-    }
-    return `Cache kept for the first ${number(tokens)} tokens alone: the two differ from `
-      + `“${title(old[same]).join(": ")}” on.`;
+    const [old, fresh] = [earlier, later].map((one) =>
+      one.rows.filter((row) => row[0] === "message" && row[4]));
+    const differs = (row, at) => row[1] !== fresh[at]?.[1] || row[4] !== fresh[at][4];
+    const end = old.findIndex(differs), kept = end < 0 ? old : old.slice(0, end);
+    const tokens = number(earlier.fixed + sum(kept.map((row) => row[4])));
+    return end < 0
+      ? `Cache kept: ${names[1]} begins with all that ${names[0]} sent, ${tokens} tokens.`
+      : `Cache kept for the first ${tokens} tokens alone: then ${title(old[end]).join(": ")}.`;
   }
 
-  find("compare").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const other = await attempt("compare", () => made(Number(find("other").value)));
-    if (!other) return;
-    const pair = [other, step].sort((one, two) => one.number - two.number);
-    const names = pair.map((one) => `step ${number(one.number)}`);
-    find("compared").replaceChildren(...compare(...pair, names));
-  });
+  find("compare").addEventListener("submit", () =>
+    attempt("compare", () => made(Number(find("other").value)), (other) => {
+      const pair = [other, step].sort((one, two) => one.number - two.number);
+      const names = pair.map((one) => `step ${number(one.number)}`);
+      find("compared").replaceChildren(...compare(...pair, names));
+    }));
 
   // ---- what if, and costs ----
 
-  find("if")?.addEventListener("submit", async (event) => {
-    event.preventDefault();
+  find("if")?.addEventListener("submit", () => {
     const tried = {
       model: find("if-model").value,
       max_context_tokens: find("if-budget").value,
       truncation_strategy: find("if-strategy").value,
     };
-    const other = await attempt("if", () => made(step.number, tried));
-    if (!other) return;
-    const box = make("div", "");
-    box.innerHTML = other.html; // as above
-    find("tried").replaceChildren(...compare(step, other, ["this step", "the other way"]), box);
+    attempt("if", () => made(step.number, tried), (other) => {
+      const box = make("div", "");
+      box.innerHTML = other.html; // as above
+      find("tried").replaceChildren(...compare(step, other, ["this step", "the other way"]), box);
+    });
   });
 
-  find("price")?.addEventListener("submit", async (event) => {
-    event.preventDefault();
+  find("price")?.addEventListener("submit", () => {
     const asked = { id: held.ask, max_context_tokens: find("price-budget").value };
-    const html = await attempt("price", () => ask("/session/costs", asked));
-    if (html) find("costs").innerHTML = html; // as above
+    attempt("price", () => ask("/session/costs", asked), (html) => {
+      find("costs").innerHTML = html; // as above
+    });
   });
 
-  listChoices();
+  document.addEventListener("submit", (event) => event.preventDefault());
   report();
 }
 
-if (held) session();
+if (find("data")) session(JSON.parse(find("data").textContent));
