@@ -23,7 +23,7 @@ from context_assembler.models import DEFAULT_REGISTRY, ModelLimits
 from context_assembler.options import AssemblerConfig
 from context_assembler.providers.anthropic import mark_cache
 from context_assembler.providers.wire import as_list, as_object, text_part, without_nulls
-from context_assembler.server.guard import GATEWAY_TOKEN, Receive, Scope, Send, read_body
+from context_assembler.server.guard import GATEWAY_TOKEN, Receive, Scope, Send, read_body, send_json
 from context_assembler.transcripts import read_transcript
 
 # A request of Gemini may have 100 MB of inline data, more than one of the others.
@@ -49,24 +49,17 @@ _OF_CONNECTION: Final = frozenset(
 class _Shape(NamedTuple):
     """Where a provider's request holds what is fitted; dots lead into objects."""
 
-    vendor: str
     messages: str
     system: str
-    limits: tuple[str, ...]
+    limits: str
     form: str
 
 
 _SHAPES: Final[Mapping[str, _Shape]] = {
-    "anthropic": _Shape("anthropic", "messages", "system", ("max_tokens",), "output_config.format"),
-    "openai_chat": _Shape(
-        "openai", "messages", "", ("max_completion_tokens", "max_tokens"), "response_format"
-    ),
-    "openai_responses": _Shape(
-        "openai", "input", "instructions", ("max_output_tokens",), "text.format"
-    ),
-    "gemini": _Shape(
-        "gemini", "contents", "systemInstruction.parts", ("generationConfig.maxOutputTokens",), ""
-    ),
+    "anthropic": _Shape("messages", "system", "max_tokens", "output_config.format"),
+    "openai_chat": _Shape("messages", "", "max_completion_tokens max_tokens", "response_format"),
+    "openai_responses": _Shape("input", "instructions", "max_output_tokens", "text.format"),
+    "gemini": _Shape("contents", "systemInstruction.parts", "generationConfig.maxOutputTokens", ""),
 }
 SESSIONS: Final = "gateway/"  # what the ids of conversations begin with, as sessions
 _SAID: Final = ("system", "instructions", "systemInstruction", "messages", "input", "contents")
@@ -180,13 +173,12 @@ class Gateway:
         is_gemini = gemini or path.startswith("/v1beta/") or b"x-goog-api-key" in headers
         vendor = "anthropic" if is_claude else "gemini" if is_gemini else "openai"
         if shape and scope["method"] == "POST":
+            asked = shape, gemini[1] if gemini else "", body
             try:
-                model = gemini[1] if gemini else ""
-                asked = shape, model, body
-                is_short = len(body) < _SHORT_BYTES  # a thread takes longer to hand it to
-                body, told, passed = (
-                    self._fit(*asked) if is_short else await asyncio.to_thread(self._fit, *asked)
-                )
+                if len(body) < _SHORT_BYTES:  # a thread takes longer to hand it to
+                    body, told, passed = self._fit(*asked)
+                else:
+                    body, told, passed = await asyncio.to_thread(self._fit, *asked)
             except ContextOverflowError as error:
                 await _refuse(send, 400, f"prompt is too long: {error}", "context_length_exceeded")
                 return
@@ -255,7 +247,9 @@ class Gateway:
 
     def _fitted(self, shape: str, limits: ModelLimits, body: Mapping[str, Json]) -> FittedMessages:
         place, most = _SHAPES[shape], self._most_tokens
-        output = next((n for one in place.limits if isinstance(n := _at(body, one), int)), None)
+        output = next(
+            (n for one in place.limits.split() if isinstance(n := _at(body, one), int)), None
+        )
         if output is not None:
             most = input_budget(limits, max_tokens=output, max_context_tokens=most)
         fitted = self._fitter.fit(
@@ -343,7 +337,4 @@ async def _refuse(
     """Answer with an error that the SDKs of all providers can read."""
     kind = "invalid_request_error" if status < 500 else "api_error"
     error = {"type": kind, "message": reason, "code": code, "status": code.upper()}
-    body = json.dumps({"type": "error", "error": error}).encode()
-    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": body})
+    await send_json(send, status, {"type": "error", "error": error})

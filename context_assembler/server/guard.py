@@ -45,7 +45,7 @@ class Guard:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         if refusal := self._refusal(headers, scope["path"]):
-            await _answer(send, *refusal)
+            await send_json(send, refusal[0], {"error": refusal[1]})
             return
         if scope["path"].startswith(_GATEWAY):  # a reply may take as long as its model thinks
             await self._app(scope, receive, send)
@@ -64,7 +64,8 @@ class Guard:
         async def run() -> None:
             body = await read_body(receive, MOST_BODY_BYTES)
             if body is None:
-                await _answer(watch, 413, f"A request may have {MOST_BODY_BYTES:,} bytes.")
+                reason = f"A request may have {MOST_BODY_BYTES:,} bytes."
+                await send_json(watch, 413, {"error": reason})
                 return
             told.append({"type": "http.request", "body": body, "more_body": False})
             await self._app(scope, hand_over, watch)
@@ -73,7 +74,7 @@ class Guard:
             await asyncio.wait_for(run(), SECONDS)
         except TimeoutError:
             if not has_begun:
-                await _answer(send, 504, f"It took longer than {SECONDS:g} seconds.")
+                await send_json(send, 504, {"error": f"It took longer than {SECONDS:g} seconds."})
 
     def _refusal(self, headers: dict[str, str], path: str) -> tuple[int, str] | None:
         """Return the status and the reason why a request is not answered; `None`: it is."""
@@ -81,10 +82,8 @@ class Guard:
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self._token is None and name.lower() not in LOOPBACK:
             return 421, f"The worker does not answer to the host {host[:100]!r}."
-        if "origin" in headers or headers.get("sec-fetch-site", "none") not in (
-            "none",
-            "same-origin",
-        ):
+        site = headers.get("sec-fetch-site", "none")
+        if "origin" in headers or site not in ("none", "same-origin"):
             return 403, "Pages of a browser may not ask the worker."
         if self._token is not None and path not in _OPEN:
             given, told = _token_of(headers), "'Authorization: Bearer …'"
@@ -120,8 +119,9 @@ async def read_body(receive: Receive, most_bytes: int) -> bytes | None:
     return b"".join(chunks)
 
 
-async def _answer(send: Send, status: int, reason: str) -> None:
-    body = json.dumps({"error": reason}).encode()
+async def send_json(send: Send, status: int, value: object) -> None:
+    """Answer a request with JSON."""
+    body = json.dumps(value).encode()
     head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         head += [(b"www-authenticate", b"Bearer"), (b"www-authenticate", _ASKS)]

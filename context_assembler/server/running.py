@@ -21,9 +21,7 @@ from context_assembler.session_start.inject import state_folder
 
 _SETTINGS: Final = "_CONTEXT_ASSEMBLER_WORKER"  # what the processes of several workers are told
 _GRACE_SECONDS: Final = 5
-_IDLE_SECONDS: Final = (
-    75  # SDKs use a connection again after 5: who closes then loses their request
-)
+_IDLE_SECONDS: Final = 75  # SDKs use a connection again after 5: who closes loses their request
 _APP: Final = "context_assembler.server.running:app_of_environment"
 
 
@@ -112,24 +110,21 @@ def _bind(host: str, port: int, path: str | Path | None) -> sockets.socket:
         bound = sockets.socket(family, sockets.SOCK_STREAM, sockets.IPPROTO_TCP)
     else:
         bound = sockets.socket(sockets.AF_UNIX)
+    before = os.umask(0o077)
     try:
         if path is None:
             bound.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
             bound.bind((host, port))
         else:
             _clear(Path(path))
-            before = os.umask(0o077)
-            try:
-                bound.bind(str(path))
-            finally:
-                os.umask(before)
+            bound.bind(str(path))
     except OSError as error:
         bound.close()
-        place = str(path) if path is not None else f"{host}:{port}"
+        problem = f"{path or f'{host}:{port}'} cannot be listened on: {error}."
         remedy = "Stop what listens there, or pass another --port or --socket."
-        raise ConfigurationError(
-            f"{place} cannot be listened on: {error}.", remedy=remedy
-        ) from error
+        raise ConfigurationError(problem, remedy=remedy) from error
+    finally:
+        os.umask(before)
     bound.set_inheritable(True)
     bound.listen()  # from now on whoever reads the address can connect
     return bound
