@@ -27,7 +27,6 @@ from context_assembler import (
     SqliteStore,
     UnknownSessionError,
     create_context_assembler,
-    tool_result_event,
     user_event,
 )
 from context_assembler.cache import CacheKey
@@ -226,18 +225,6 @@ async def test_explaining_reports_what_assembling_reports() -> None:
     report = await assembler.explain("trip", model=OPUS)
 
     assert report.entries == (await assembler.assemble("trip", model=OPUS)).report.entries
-
-
-async def test_compaction_is_advised_for_long_sessions_or_when_asked_for() -> None:
-    assembler = await begun()
-
-    assert not (await assembler.check_compaction("trip", model=OPUS)).needed
-    await assembler.sessions.append("trip", [user_event("Why? " * 200)] * 120)
-    check = await assembler.check_compaction("trip", model=OPUS, max_context_tokens=200_000)
-
-    assert check.reason == "message_count"
-    asked = await assembler.check_compaction("trip", model=OPUS, is_explicit=True)
-    assert (asked.needed, asked.reason) == (True, "explicit")
 
 
 # ---- the cache ----
@@ -773,16 +760,6 @@ async def test_memory_is_asked_within_the_settings(tmp_path: Path) -> None:
 async def test_without_memory_there_is_none() -> None:
     with pytest.raises(ConfigurationError, match="No memory is configured"):
         await (await begun()).recall("Ana")
-
-
-async def test_a_result_without_its_call_waits() -> None:
-    assembler = await begun()
-    await assembler.sessions.append("trip", [tool_result_event("c9", "early")])
-
-    context = await assembler.assemble("trip", model=OPUS)
-
-    assert "early" not in str(context.to_request())
-    assert any("no call 'c9' waits for one" in warning for warning in context.report.warnings)
 
 
 @pytest.mark.parametrize("memory", [42, object()])

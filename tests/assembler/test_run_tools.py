@@ -99,15 +99,6 @@ async def test_functions_run_and_the_loop_goes_on() -> None:
     await check(assembler)
 
 
-async def test_what_record_returned_is_an_answer_too() -> None:
-    tools = Recorder()
-    assembler, answers = await begun(tools.look, reply=asks(("1", "look", {"city": "Lima"})))
-
-    assert await assembler.run_tools("s", answers) == []
-
-    assert tools.ran == [("Lima", 1)]
-
-
 async def test_a_reply_without_calls_runs_nothing() -> None:
     assembler, answers = await begun(Recorder().look, reply=asks())
 

@@ -57,15 +57,6 @@ def test_a_transcript_that_says_nothing_is_refused_by_name(run: Run, nothing: ob
     assert not list(Path().glob("*.db"))
 
 
-def test_only_what_is_new_is_appended(run: Run) -> None:
-    run("import", written(CHAT), *STORE)
-
-    again = run("import", written(MORE), *STORE, "--append", "--json").json
-
-    assert again[0]["new_events"] == 1
-    assert json.loads(run("export", "chat", *STORE).out) == MORE
-
-
 def test_a_transcript_that_diverged_is_not_appended(run: Run) -> None:
     rows = [
         {"type": "user", "uuid": name, "parentUuid": parent, "message": said("user", name)}

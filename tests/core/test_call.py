@@ -178,17 +178,3 @@ def test_messages_are_the_turns_that_are_sent_with_the_ids_of_their_events() -> 
     }
     assert [part["type"] for part in reply["parts"]] == ["text", "tool_call"]
     assert (results["role"], results.get("id")) == ("tool", "evt_3")
-
-
-def test_what_is_recorded_of_a_call_names_what_was_sent() -> None:
-    context = assembled("S Be kind.", "U a", user_event("b"), config={})
-
-    sent = context.sent()
-
-    assert (sent.row.provider, sent.row.model, sent.row.answers_seq) == ("anthropic", OPUS, 3)
-    assert sent.texts[sent.row.system_hash] == "Be kind."
-    assert sent.texts[sent.row.tools_hash] == "[]"
-    assert (sent.row.first_seq, sent.row.cut) == (2, 0)
-    assert sent.row.estimated_tokens == context.metadata.ledger.used_tokens
-    assert sent.row.prefix == context.sent().row.prefix
-    assert context.sent("gemini").row.provider == "gemini"

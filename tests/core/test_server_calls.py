@@ -7,7 +7,6 @@ import pytest
 
 from context_assembler import ContextAssembler, ReportEntry, SessionEvent, Text, Thinking, ToolCall
 from context_assembler.events import Provenance
-from context_assembler.providers import check_payload
 from tests.core.sessions import HAIKU, OPUS, QUIET, add, assembled, opened, stored
 from tests.history.talk import block, result
 
@@ -173,16 +172,3 @@ def test_text_behind_a_call_goes_in_front_of_it_unless_the_turn_is_signed(is_sig
     signed, moved = ["thinking", "tool_use", "text", "text"], ["text", "text", "tool_use"]
     assert kinds == (signed if is_signed else moved)
     assert context.check().refused == []
-
-
-def test_a_call_whose_program_is_nowhere_is_refused() -> None:
-    payload = assembled("U go", *rounds(3), said(FOUND), "U b").to_request()
-    [asks] = [one for one in blocks_in(payload) if one["type"] == "server_tool_use"]
-    fine = check_payload("anthropic", payload).refused + check_payload(
-        "anthropic", payload, start=len(payload["messages"]) - 1
-    )
-
-    asks["id"] = "srvtoolu_other"
-
-    assert fine == []
-    assert {one.rule for one in check_payload("anthropic", payload).refused} == {"A34", "A4"}

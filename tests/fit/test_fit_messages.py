@@ -389,15 +389,6 @@ class TestBrokenLists:
         assert not [one for one in found if one.where.startswith("messages")]
         assert str(fitted.messages).count("left out here") == 1
 
-    def test_calls_that_share_an_id_keep_their_results(self) -> None:
-        for texts in ((None, "a", None, "b"), (None, None, "a", "b")):
-            messages = [GO, *(item("c", text) for text in texts)]
-            sent = fit_messages(messages, model="gpt-5.4").messages[1:]
-            ids = [one["call_id"] for one in sent if "name" in one]
-            told = [(one["call_id"], one["output"]) for one in sent if "output" in one]
-            assert ids[0] == "c"
-            assert told == list(zip(ids, "ab", strict=True))
-
     @pytest.mark.parametrize(
         ("model", "more"),
         [

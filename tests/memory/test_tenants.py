@@ -77,15 +77,6 @@ async def test_one_batch_keeps_everybodys_record_of_an_id(store: MemoryStore) ->
     assert found == ["pear 2", "pear ada2", "pear bob2"]
 
 
-async def test_what_says_the_same_is_a_duplicate_in_its_namespace_alone(store: MemoryStore) -> None:
-    tea = [MemoryRecord(text="Tea, please.", namespace=name) for name in ("ada", "bob", "ada")]
-
-    kept = await store.remember(tea)
-
-    assert [one.outcome for one in kept] == ["added", "added", "duplicate"]
-    assert kept[0].id == kept[2].id != kept[1].id
-
-
 async def test_an_id_that_several_have_is_forgotten_of_none_but_who_is_named(
     store: MemoryStore,
 ) -> None:

@@ -20,18 +20,7 @@ from tests.providers.builders import (
 )
 
 GEMINI = PROVIDERS["gemini"]
-OLDER, VERTEX = "gemini-2.5-pro", "vertex_ai/gemini-4-argon"
-PLACEHOLDER = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-
-
-def contents(*turns: Any, **options: Any) -> list[tuple[str, Any]]:
-    made = render("gemini", *turns, **options)["contents"]
-    return [(content["role"], content["parts"]) for content in made]
-
-
-def called(call_id: str, signature: str | None = PLACEHOLDER, **fields: Any) -> dict[str, Any]:
-    part = {"function_call": {"id": call_id, "name": "read", "args": {}}}
-    return {**part, **({"thought_signature": signature} if signature else {}), **fields}
+OLDER = "gemini-2.5-pro"
 
 
 # ---- tools and parameters ----

@@ -38,10 +38,6 @@ def text(said: str) -> dict[str, Any]:
     return {"type": "text", "text": said}
 
 
-def said(role: str, content: Any) -> dict[str, Any]:
-    return {"role": role, "content": content}
-
-
 THOUGHT = {"type": "thinking", "provider": "openai_chat", "text": "need f"}
 DETAILS = [{"type": "reasoning.text", "text": "need f", "index": 0}]
 DETAILED = {**THOUGHT, "block": {"reasoning_details": DETAILS}}

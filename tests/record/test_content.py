@@ -456,6 +456,10 @@ NO_REPLIES: dict[str, Any] = {
     "calls of Chat's": [CALL],
     "thoughts alone": [{"type": "reasoning", "id": "rs_1", "summary": []}],
     "messages of Chat's": [{"role": "user", "content": "Hm?"}, ASKS],
+    "nothing": None,
+    "a text": "Hm?",
+    "a field": {"text": "Hm?"},
+    "an empty list": [],
 }
 
 
@@ -468,6 +472,7 @@ async def test_what_is_no_reply_is_refused(
 
     with pytest.raises(ReplyError):
         await assembler.record("s", given, context)
+    assert (await assembler.sessions.head("s")).last_seq == 1
 
 
 @pytest.mark.parametrize("is_listed", [True, False])

@@ -99,20 +99,6 @@ async def test_loading_starts_after_the_given_event(store: SqlStore, after_seq: 
     assert seqs == [seq for seq in range(1, 6) if seq > after_seq]
 
 
-async def test_more_events_than_one_page_load_in_order(store: SqlStore) -> None:
-    await store.append("trip", [user_event(str(i)) for i in range(1_001)])
-
-    assert [event.seq for event in await load(store, "trip")] == list(range(1, 1_002))
-
-
-async def test_sessions_do_not_see_each_other(store: SqlStore) -> None:
-    await store.append("a", [user_event("of a")])
-    await store.append("b", [user_event("of b"), user_event("more of b")])
-
-    assert texts(await load(store, "a")) == ["of a"]
-    assert (await store.head("b")).last_seq == 2
-
-
 async def test_append_compares_the_expected_number_before_it_swaps(store: SqlStore) -> None:
     await store.append("trip", [user_event("hi")], expected_seq=0)
 
@@ -721,12 +707,6 @@ def test_a_path_is_a_sqlite_file_and_opening_touches_nothing(tmp_path: Path) -> 
 def test_a_store_in_memory_has_no_file(url: str) -> None:
     assert isinstance(open_store(url), InMemoryStore)
     assert SqliteStore(":memory:").path is None
-
-
-def test_a_store_is_returned_as_it_is() -> None:
-    store = InMemoryStore()
-
-    assert open_store(store) is store
 
 
 BAD_STORES: dict[str, tuple[Any, type[Exception], str]] = {

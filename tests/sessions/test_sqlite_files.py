@@ -18,8 +18,6 @@ from context_assembler import (
 from context_assembler.errors import EventFormatError, StoreUnavailableError
 from context_assembler.sessions import SqliteStore
 
-REPOSITORY = Path(__file__).parents[2]
-
 
 async def said(store: SqliteStore, session_id: str = "trip") -> list[str]:
     return [event.text async for event in store.load(session_id)]
@@ -36,13 +34,6 @@ def names_in(folder: Path) -> list[str]:
 
 
 # ---- processes ----
-
-
-async def test_sessions_survive_closing_and_opening(tmp_path: Path) -> None:
-    await (await filled(tmp_path / "agent.db")).close()
-
-    async with SqliteStore(tmp_path / "agent.db") as second:
-        assert await said(second) == ["0", "1", "2"]
 
 
 async def test_the_loop_goes_on_while_a_writer_waits(tmp_path: Path) -> None:
@@ -200,19 +191,6 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         await store.append("trip", [user_event("hi")])
     with pytest.raises(StoreUnavailableError, match="Create the folder first"):
         await store.list_sessions()
-    await store.close()
-
-
-async def test_a_damaged_row_is_named(tmp_path: Path) -> None:
-    store = await filled(tmp_path / "agent.db")
-    await store.close()
-    with closing(sqlite3.connect(tmp_path / "agent.db")) as connection, connection:
-        connection.execute("UPDATE events SET body = x'7b' WHERE id = 'evt_2'")
-
-    with pytest.raises(EventFormatError, match="Event 2 of 'trip' cannot be decoded"):
-        await said(store)
-    with pytest.raises(EventFormatError, match="Event 2 of 'trip' cannot be decoded"):
-        store.bodies("trip", [(1, 3)])
     await store.close()
 
 

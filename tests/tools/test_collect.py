@@ -71,17 +71,6 @@ def collect(*sources: Any, learnt: Any = (), **options: Any) -> CollectedTools:
     return ToolCollector(list(sources)).collect_now(AssembleOptions(**options), learnt=learnt)
 
 
-def book(seat: int) -> None:
-    """Book a seat."""
-
-
-def test_a_function_alone_is_enough() -> None:
-    collected = ToolCollector([book]).collect_now()
-
-    assert owners(collected) == {"book": "functions"}
-    assert collected.warnings == ()
-
-
 def test_tools_come_sorted_and_know_their_source() -> None:
     collected = collect(Source("listed", spec("b"), spec("a")), Source("x", spec("c")))
 
