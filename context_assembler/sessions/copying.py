@@ -1,10 +1,11 @@
 """Sessions of one bundled store, copied into another one: records, events, calls and sent texts."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from operator import eq
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.events import CallRow, SessionEvent, SessionHead
+from context_assembler.events import SessionHead
 from context_assembler.sessions.sqlite import SqlStore
 
 Outcome: TypeAlias = Literal["copied", "continued", "there", "differs"]
@@ -28,11 +29,12 @@ def copy_sessions(
 ) -> Iterator[Copied]:
     """Copy what the target lacks of sessions, and yield what became of each.
 
-    Whatever ends it, the next run goes on from there. Columns and derived forms are computed again.
+    Whatever ends it, the next run goes on from there. Derived forms are computed again.
 
     Args:
         is_dry: Only look: a session counts as equal if its record and number of events are.
     """
+    stores = (source, target)
     for listed in heads:
         session_id = listed.session.id
         head, found = source.look(session_id), target.look(session_id)
@@ -42,7 +44,8 @@ def copy_sessions(
         if not is_dry and outcome != "differs":
             if found is None:
                 target.create_now(head.session)
-            ours, theirs = (_pages(store, session_id, 0, last_seq) for store in (source, target))
+            spans = [(seq + 1, min(seq + _PAGE, last_seq)) for seq in range(0, last_seq, _PAGE)]
+            ours, theirs = (map(partial(_said, store, session_id), spans) for store in stores)
             if all(map(eq, ours, theirs)):
                 _append(source, target, head, last_seq)
             else:
@@ -61,41 +64,22 @@ def _compared(head: SessionHead, found: SessionHead | None) -> tuple[Outcome, in
     return ("continued" if found.last_seq < head.last_seq else "there"), found.last_seq
 
 
-def _pages(
-    store: SqlStore, session_id: str, after_seq: int, until_seq: int
-) -> Iterator[list[SessionEvent]]:
-    for seq in range(after_seq, until_seq, _PAGE):
-        yield store.events(session_id, after_seq=seq, limit=min(_PAGE, until_seq - seq))
+def _said(store: SqlStore, session_id: str, span: tuple[int, int]) -> tuple[Any, ...]:
+    return store.rows(session_id, [span]), store.bodies(session_id, [span])
 
 
 def _append(source: SqlStore, target: SqlStore, head: SessionHead, after_seq: int) -> None:
-    """Append the events that the target lacks, each reply with the row of its call."""
+    """Append the events that the target lacks, then the rows of calls, with the texts they name."""
     session_id = head.session.id
-    rows = {row.reply_seq: row for row in source.calls(session_id, after_seq=after_seq)}
-    for page in _pages(source, session_id, after_seq, head.last_seq):
-        for batch, call in with_calls(page, lambda event: rows.get(event.seq)):
-            digests = (call.system_hash, call.tools_hash) if call else ()
-            texts = {digest: source.text(digest) for digest in digests}
-            target.append_now(
-                session_id,
-                batch,
-                expected_seq=after_seq,
-                call=call,
-                texts={digest: text for digest, text in texts.items() if text is not None},
-                is_durable=batch[-1].seq == head.last_seq,
-            )
-            after_seq = batch[-1].seq
-
-
-def with_calls(
-    events: Iterable[SessionEvent], call_of: Callable[[SessionEvent], CallRow | None]
-) -> Iterator[tuple[list[SessionEvent], CallRow | None]]:
-    """Yield the events up to each reply with the row of its call; at last those behind them."""
-    batch = list[SessionEvent]()
-    for event in events:
-        batch.append(event)
-        if call := call_of(event):
-            yield batch, call
-            batch = []
-    if batch:
-        yield batch, None
+    for seq in range(after_seq, head.last_seq, _PAGE):
+        limit = min(_PAGE, head.last_seq - seq)
+        events = source.events(session_id, after_seq=seq, limit=limit)
+        target.append_now(session_id, events, expected_seq=seq, is_counted=False)
+    known = target.last_call(session_id)
+    rows = source.calls(session_id, after_seq=known.reply_seq if known else 0)
+    calls = [row for row in rows if row.reply_seq <= head.last_seq]
+    digests = {digest for row in calls for digest in (row.system_hash, row.tools_hash)}
+    found = {digest: source.text(digest) for digest in digests}
+    texts = {digest: text for digest, text in found.items() if text is not None}
+    if calls or after_seq < head.last_seq:
+        target.keep_now(session_id, calls, texts, source.counts(session_id, head.last_seq))

@@ -9,7 +9,6 @@ from typing import Any, Final
 from context_assembler.errors import ConcurrentAppendError, ConfigurationError
 from context_assembler.events import CallRow, SessionEvent, SessionHead, to_json
 from context_assembler.ports import EventSource
-from context_assembler.sessions.copying import with_calls
 from context_assembler.sessions.sqlite import MemoryStore, call_from_json, nonce_of
 
 _MOST_SESSIONS: Final = 256
@@ -95,14 +94,9 @@ class Mirror:
             events.append(event)
             if event.seq == until_seq:
                 break
+        found = [(event.seq, event.metadata.get(_CALL)) for event in events]
+        calls = [replace(call_from_json(row), reply_seq=seq) for seq, row in found if row]
         with suppress(ConcurrentAppendError):  # another task read the same events meanwhile
-            for batch, call in with_calls(events, _call_of):
-                self.memory.append_now(
-                    session_id, batch, expected_seq=last_seq, call=call, texts=texts
-                )
-                last_seq = batch[-1].seq
-
-
-def _call_of(event: SessionEvent) -> CallRow | None:
-    row = event.metadata.get(_CALL)
-    return call_from_json(row) if row else None
+            self.memory.append_now(session_id, events, expected_seq=last_seq)
+            if calls:
+                self.memory.keep_now(session_id, calls, texts or {})

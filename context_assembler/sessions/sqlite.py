@@ -375,7 +375,7 @@ class SqlStore:
         expected_seq: int | None = None,
         call: CallRow | None = None,
         texts: Mapping[str, str] | None = None,
-        is_durable: bool = True,
+        is_counted: bool = True,
     ) -> list[SessionEvent]:
         """Append in one transaction, with columns for every family that the file knows.
 
@@ -383,7 +383,7 @@ class SqlStore:
             expected_seq: The last number that the caller has seen.
             call: The row of the call that the last of the events answers.
             texts: System prompts and tool lists that the row names, by hash.
-            is_durable: Whether to wait for the disk, too.
+            is_counted: Whether to count tokens; else `keep_now`, or whoever needs them, does.
 
         Raises:
             ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.
@@ -397,11 +397,11 @@ class SqlStore:
         seal, rows = self.encryption.seal, _rows_of(events, session_id)
         pairs = [(row.kind, row.body) for row in rows]
         # Without the lock. What others count by is counted when they need it.
-        known = self._families or DEFAULT_FAMILIES
+        known = (self._families or DEFAULT_FAMILIES) if is_counted else ()
         families = {key: self._families.get(key) or family_by_key(key) for key in known}
         counted = {key: _counts(family, pairs) for key, family in families.items() if family}
         numbers = self._family_numbers
-        with self.writing(is_durable=is_durable) as db:
+        with self.writing() as db:
             found = self._look_up(db, session_id)
             if found is None and rows:
                 moments = (row.event.created_at for row in rows if row.event.created_at is not None)
@@ -432,11 +432,7 @@ class SqlStore:
                 _keep_blocks(db, key, 0, first, _stored(db, key, _NO_FAMILY, first)[0])
             if call is not None:
                 _insert_call(db, key, call, reply_seq=stored[-1].seq, seal=seal)
-            # As bytes: SQLite takes no lone surrogates.
-            named = (texts or {}).items()
-            raws = ((digest, text.encode("utf-8", "surrogatepass")) for digest, text in named)
-            said = [(digest, seal(raw)) for digest, raw in raws]
-            db.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", sorted(said))
+            self._keep_texts(db, texts or {})
             changed = "UPDATE sessions SET last_seq = ?, version = version + 1 WHERE key = ?"
             db.execute(changed, (last_seq + len(rows), key))
             if rewinds := [event.seq for event in stored if event.type == "rewind"]:
@@ -445,6 +441,35 @@ class SqlStore:
         if sum(len(row.raw) for row in rows) <= _MOST_RECENT_BYTES:
             self._recent = added if len(self._recent) > _MOST_RECENT else self._recent | added
         return stored
+
+    def counts(self, session_id: str, until_seq: int) -> dict[str, _Columns]:
+        """Return the token counts of the events up to a number, by the key of their family."""
+        with self._file.reading() as db:
+            key, _ = _find_session(db, session_id)
+            numbers = _family_numbers(db).items()
+            stored = {name: _stored(db, key, number, 0)[1] for name, number in numbers}
+        return {name: [one[:until_seq] for one in columns] for name, columns in stored.items()}
+
+    def keep_now(
+        self,
+        session_id: str,
+        calls: Iterable[CallRow],
+        texts: Mapping[str, str],
+        counts: Mapping[str, _Columns] | None = None,
+    ) -> None:
+        """Keep what belongs to events that the session has already; see `append_now`.
+
+        Args:
+            counts: As `counts` of another store returned them.
+        """
+        with self.writing() as db:
+            key, _ = self._locked(db, session_id)
+            for call in calls:
+                _insert_call(db, key, call, reply_seq=call.reply_seq, seal=self.encryption.seal)
+            self._keep_texts(db, texts)
+            numbers = _family_numbers(db, counts or ())
+            for name, columns in (counts or {}).items():
+                _keep_blocks(db, key, numbers[name], 0, columns)
 
     def fork_now(self, session_id: str, session: Session, *, at: int) -> None:
         """Begin a session with the events 1 to `at` of another one; see `ColumnStore`.
@@ -596,6 +621,12 @@ class SqlStore:
 
     def _read_json(self, stored: bytes) -> Json:
         return load_json(self.encryption.open(stored))
+
+    def _keep_texts(self, db: Any, texts: Mapping[str, str]) -> None:
+        # As bytes: SQLite takes no lone surrogates.
+        raws = {digest: text.encode("utf-8", "surrogatepass") for digest, text in texts.items()}
+        rows = [(digest, self.encryption.seal(raws[digest])) for digest in sorted(raws)]
+        db.executemany("INSERT INTO texts VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
 
     def _put(self, db: Any, session: Session, *, replaces: bool, incarnation: str = "") -> None:
         """Insert the session, or replace the record of one that exists."""
