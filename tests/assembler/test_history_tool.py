@@ -17,8 +17,8 @@ from context_assembler.events import (
     tool_result_event,
     user_event,
 )
+from tests.core.sessions import OPUS, asks, results_of
 
-OPUS: Final = "claude-opus-5-5"
 SECRET: Final = "sk-ant-api03-" + "aB3" * 31
 MODELS: Final = ("claude-opus-5-5", "gpt-4.1", "gpt-5.5", "gemini-4-argon")
 
@@ -34,12 +34,9 @@ async def asked(assembler: ContextAssembler, given: Mapping[str, Any], number: i
     """Let a model call the tool once, and return what was stored of its answer."""
     await assembler.add_user("s", "Look it up.")
     context = await assembler.assemble("s", model=OPUS, max_tokens=1000, history_tool=True)
-    call = {"type": "tool_use", "id": f"h{number}", "name": "history", "input": dict(given)}
-    kind = {"id": f"m{number}", "type": "message", "role": "assistant", "model": OPUS}
-    reply = {**kind, "content": [call], "stop_reason": "tool_use"}
+    reply = asks((f"h{number}", "history", dict(given)), id=f"m{number}")
     assert await assembler.run_tools("s", await assembler.record("s", reply, context)) == []
-    loaded = [event async for event in assembler.sessions.load("s")]
-    [part] = [p for p in loaded[-1].parts if isinstance(p, ToolResult)]
+    *_, part = await results_of(assembler)
     again = await assembler.assemble("s", model=OPUS, max_tokens=1000, history_tool=True)
     assert again.check() == []
     assert not again.report.of("shortened") or "history" not in str(again.report.of("shortened"))
@@ -169,9 +166,7 @@ def calling(model: str, given: Mapping[str, Any], number: int) -> dict[str, Any]
     call_id, arguments = f"h{number}", json.dumps(given)
     match MODELS.index(model):
         case 0:
-            call = {"type": "tool_use", "id": call_id, "name": "history", "input": dict(given)}
-            kind = {"id": f"m{number}", "type": "message", "role": "assistant", "model": OPUS}
-            return {**kind, "content": [call], "stop_reason": "tool_use"}
+            return asks((call_id, "history", dict(given)), id=f"m{number}")
         case 1:
             asked: Any = {"name": "history", "arguments": arguments}
             call = {"id": call_id, "type": "function", "function": asked}

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from context_assembler import AssemblerConfig, ContextAssembler, MemoryAssembler, ToolResult
+from context_assembler import AssemblerConfig, ContextAssembler, MemoryAssembler
 from context_assembler.memory import MemoryRecord, NotesFolder
+from tests.core.sessions import OPUS, asks, results_of
 
-OPUS: Final = "claude-opus-5-5"
 NATIVE: Final = {"type": "memory_20250818", "name": "memory"}
 MODELS: Final = {
     OPUS: "to_anthropic",
@@ -26,22 +26,11 @@ async def answered(
     """Let a model call the tool, and return texts and whether they are errors."""
     await assembler.add_user(session, "Go.")
     context = await assembler.assemble(session, model=OPUS, max_tokens=1000, **options)
-    content = [
-        {"type": "tool_use", "id": f"c{at}", "name": "memory", "input": dict(given)}
-        for at, given in enumerate(calls)
-    ]
-    kind = {"id": "m1", "type": "message", "role": "assistant", "model": OPUS}
-    reply = {**kind, "content": content, "stop_reason": "tool_use"}
+    reply = asks(*((f"c{at}", "memory", dict(given)) for at, given in enumerate(calls)))
     assert await assembler.run_tools(session, await assembler.record(session, reply, context)) == []
-    results: list[Any] = [
-        part
-        async for event in assembler.sessions.load(session)
-        for part in event.parts
-        if isinstance(part, ToolResult)
-    ]
     again = await assembler.assemble(session, model=OPUS, max_tokens=1000, **options)
     assert again.check() == []
-    return [(one.text, one.is_error) for one in results]
+    return [(one.text, one.is_error) for one in await results_of(assembler, session)]
 
 
 # ---- search and read ----

@@ -26,18 +26,9 @@ from context_assembler import (
     tool,
 )
 from context_assembler.errors import InvalidParameterError
+from tests.core.sessions import OPUS, asks, results_of
 
-OPUS = "claude-opus-5-5"
 Said = list[tuple[str, bool, str]]  # call id, whether it is an error, text
-
-
-def asks(*calls: tuple[str, str, Any], stop: str = "tool_use") -> dict[str, Any]:
-    content = [
-        {"type": "tool_use", "id": call_id, "name": name, "input": given}
-        for call_id, name, given in calls
-    ]
-    kind = {"id": "m1", "type": "message", "role": "assistant", "model": OPUS}
-    return {**kind, "content": content, "stop_reason": stop}
 
 
 class Recorder:
@@ -73,13 +64,7 @@ async def begun(
 
 
 async def said(assembler: ContextAssembler) -> Said:
-    results: list[Any] = [
-        part
-        async for event in assembler.sessions.load("s")
-        for part in event.parts
-        if isinstance(part, ToolResult)
-    ]
-    return [(one.call_id, one.is_error, one.text) for one in results]
+    return [(one.call_id, one.is_error, one.text) for one in await results_of(assembler)]
 
 
 async def check(assembler: ContextAssembler) -> None:

@@ -11,6 +11,7 @@ from context_assembler import (
     InMemoryStore,
     SessionEvent,
     SqliteStore,
+    ToolResult,
 )
 from context_assembler.events import is_list, is_object
 from tests.history.talk import shown, talk
@@ -49,6 +50,18 @@ def answer(*blocks: dict[str, Any], id: str = "msg_1", input_tokens: int = 10) -
     kind = {"id": id, "type": "message", "role": "assistant", "model": OPUS}
     usage = {"input_tokens": input_tokens, "output_tokens": 5}
     return {**kind, "content": list(blocks), "stop_reason": "end_turn", "usage": usage}
+
+
+def asks(*calls: tuple[str, str, Any], id: str = "m1", stop: str = "tool_use") -> dict[str, Any]:
+    """Return a reply of Claude's with calls: of each its id, the tool's name and the input."""
+    uses = ({"type": "tool_use", "id": one, "name": name, "input": x} for one, name, x in calls)
+    return answer(*uses, id=id) | {"stop_reason": stop}
+
+
+async def results_of(assembler: ContextAssembler, session_id: str = "s") -> list[ToolResult]:
+    """Return the results that a session holds."""
+    events = [event async for event in assembler.sessions.load(session_id)]
+    return [part for event in events for part in event.parts if isinstance(part, ToolResult)]
 
 
 def opened(store: InMemoryStore, **config: Any) -> ContextAssembler:

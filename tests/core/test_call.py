@@ -15,18 +15,19 @@ from context_assembler import (
     user_event,
 )
 from context_assembler.errors import UnsupportedRequestError
-from tests.core.sessions import OPUS, PROVIDERS, QUIET, assembled, changes, stored, turns
+from tests.core.sessions import (
+    OPUS,
+    PROVIDERS,
+    QUIET,
+    answer,
+    assembled,
+    changes,
+    stored,
+    text,
+    turns,
+)
 
 LONG = "word " * 200
-REPLY = {
-    "type": "message",
-    "id": "msg_1",
-    "role": "assistant",
-    "model": OPUS,
-    "stop_reason": "end_turn",
-    "content": [{"type": "text", "text": "ok"}],
-    "usage": {"input_tokens": 400, "output_tokens": 2},
-}
 LOOP: list[str | SessionEvent] = [
     "S You book trains.",
     "U The task.",
@@ -131,7 +132,7 @@ async def test_a_clock_that_does_not_fit_is_neither_sent_nor_recorded() -> None:
     used = told.metadata.ledger.used_tokens
 
     context = assembler.assemble_sync("s", **options, max_context_tokens=used - 5)
-    recorded = await assembler.record("s", REPLY, context)
+    recorded = await assembler.record("s", answer(text("ok"), input_tokens=400), context)
     after = assembler.assemble_sync("s", **options, max_context_tokens=used + 100)
 
     assert "Time: " in str(told.to_request())

@@ -24,7 +24,7 @@ from context_assembler import (
     ToolSpec,
     assistant_event,
 )
-from tests.core.sessions import HAIKU, OPUS, PROVIDERS, QUIET, add, opened, stored, turns
+from tests.core.sessions import HAIKU, OPUS, PROVIDERS, QUIET, add, asks, opened, stored, turns
 from tests.history.logs import broken_logs, sound_logs
 from tests.history.talk import block, result, talk
 
@@ -327,15 +327,7 @@ async def test_a_cut_that_is_near_is_made_with_the_rewrite_for_a_tool_that_went(
             declared = sent["tools"] != before["tools"]
             rewritten.append("T" * declared + "M" * told or ".")
         before = sent
-        reply = {
-            "type": "message",
-            "id": f"m{step}",
-            "role": "assistant",
-            "model": model,
-            "stop_reason": "tool_use",
-            "content": [{"type": "tool_use", "id": f"c{step}", "name": "look", "input": {}}],
-        }
-        await assembler.record("s", reply, context)
+        await assembler.record("s", asks((f"c{step}", "look", {}), id=f"m{step}"), context)
         add(store, f"T[c{step}] " + "word " * 200)
 
     steps = "".join(one[0] for one in rewritten)

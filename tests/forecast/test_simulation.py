@@ -19,6 +19,7 @@ from context_assembler.events import (
 from context_assembler.forecast import CutPolicy, Replay, Segment, Simulation, simulate
 from context_assembler.models import CacheRule, ModelLimits, Price
 from context_assembler.options import TruncationSettings
+from tests.truncation.talk import Columns
 
 TODAY: Final = date(2026, 11, 28)
 CLAUDE: Final = ModelLimits(
@@ -30,7 +31,7 @@ CLAUDE: Final = ModelLimits(
 )
 
 
-class Lines:
+class Lines(Columns):
     """Lines of so many words."""
 
     def __init__(self, kinds: Sequence[int], sizes: Sequence[int]) -> None:
@@ -50,14 +51,8 @@ class Lines:
     def count_text(self, text: str) -> int:
         return len(text.split())
 
-    def name(self, line: int) -> str:
-        return f"e{line}"
-
     def is_clock(self, line: int) -> bool:
         return line < 0
-
-    def handle(self, _lines: Sequence[int]) -> str:
-        return ""
 
 
 def segment(lines: Iterable[tuple[int, int]], *, first_seq: int = 1, after_seq: int = 0) -> Segment:

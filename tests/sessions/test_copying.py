@@ -17,6 +17,7 @@ from context_assembler.sessions import SqliteStore, SqlStore, open_store
 from context_assembler.sessions.copying import Copied, copy_sessions
 from context_assembler.testing import event_log
 from context_assembler.transcripts import write_transcript
+from tests.core.sessions import answer, text
 
 REPOSITORY = Path(__file__).parents[2]
 AT = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
@@ -63,9 +64,7 @@ async def fill(store: SqlStore) -> None:
         await store.delete("deleted")
         for name in ("short", "long"):
             context = await assembler.assemble(name, model=MODELS[0])
-            reply: dict[str, Any] = {"type": "message", "role": "assistant", "model": MODELS[0]}
-            reply |= {"id": f"m-{name}", "content": [{"type": "text", "text": "Yes."}]}
-            reply |= {"stop_reason": "end_turn", "usage": {"input_tokens": 90, "output_tokens": 2}}
+            reply = answer(text("Yes."), id=f"m-{name}", input_tokens=90)
             await assembler.record(name, reply, context)
         await assembler.fork("long", at=50)
         await assembler.rewind("short", to=3)

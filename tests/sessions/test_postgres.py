@@ -20,6 +20,7 @@ from context_assembler import (
 from context_assembler.errors import EventFormatError, MissingExtraError, StoreUnavailableError
 from context_assembler.sessions import open_store
 from context_assembler.sessions.postgres import PostgresStore
+from tests.core.sessions import answer, text
 
 psycopg: Any = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
@@ -128,23 +129,11 @@ async def test_reading_creates_nothing_and_the_first_write_a_schema_of_its_own(
     assert run(location, f"{schemas} ORDER BY 1") == [("context_assembler",), ("public",)]
 
 
-REPLY = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "claude-haiku-4-5",
-    "content": [{"type": "text", "text": "North."}],
-    "stop_reason": "end_turn",
-    "stop_sequence": None,
-    "usage": {"input_tokens": 20, "output_tokens": 2},
-}
-
-
 async def test_an_assembler_over_the_url_records_what_another_one_reads(location: str) -> None:
     async with ContextAssembler(location) as assembler:
         await assembler.add_user("trip", "Where to?")
         context = await assembler.assemble("trip", model="claude-haiku-4-5")
-        await assembler.record("trip", REPLY, context)
+        await assembler.record("trip", answer(text("North.")), context)
 
     async with open_store(location.replace("postgresql:", "postgres:")) as store:
         assert [event.text for event in await events_of(store)][::2] == ["Where to?", "North."]

@@ -44,6 +44,26 @@ class FramedCounter:
 COUNTER: Final = FramedCounter()
 
 
+class Columns:
+    """What a history says of its lines, apart from their parts."""
+
+    def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
+        assert line >= -1
+        return COUNTER.count_event(kind, {"parts": list(parts)})
+
+    def count_text(self, said: str) -> int:
+        return COUNTER.count_text(said)
+
+    def name(self, line: int) -> str:
+        return f"e{line}"
+
+    def is_clock(self, line: int) -> bool:
+        return line < -1
+
+    def handle(self, _lines: Sequence[int]) -> str:
+        return ""
+
+
 def every_second(
     groups: Sequence[range], columns: HistoryColumns, budget_tokens: int
 ) -> Sequence[int]:

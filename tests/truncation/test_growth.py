@@ -38,6 +38,7 @@ from context_assembler.truncation import (
 from tests.truncation.talk import (
     COUNTER,
     STRATEGIES,
+    Columns,
     FramedCounter,
     agent_run,
     assistant,
@@ -215,7 +216,7 @@ def test_rewrites_stay_rare_if_a_few_results_dwarf_a_step() -> None:
 # ---- columns ----
 
 
-class Lines:
+class Lines(Columns):
     """Lines of one text each; a reply calls for the next two lines, one of two things."""
 
     def __init__(self, tokens: Sequence[int], kinds: Sequence[int] = ()) -> None:
@@ -228,22 +229,6 @@ class Lines:
             said = words(self.tokens[line] - COUNTER.count_event(ASSISTANT, {"parts": calls}))
             return [*calls, text(said)]
         return [result(f"c{line}", text(words(self.tokens[line] - 5)))]
-
-    def count(self, kind: int, parts: Sequence[JsonObject], line: int = -1) -> int:
-        assert line < len(self.tokens)
-        return COUNTER.count_event(kind, {"parts": list(parts)})
-
-    def count_text(self, said: str) -> int:
-        return COUNTER.count_text(said)
-
-    def name(self, line: int) -> str:
-        return f"e{line}"
-
-    def is_clock(self, line: int) -> bool:
-        return line < -1
-
-    def handle(self, _lines: Sequence[int]) -> str:
-        return ""
 
 
 KINDS = (

@@ -1,7 +1,6 @@
 """Parts made smaller, each as a function of itself and its limit."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,30 +9,14 @@ from hypothesis import strategies as st
 
 from context_assembler.events import JsonObject
 from context_assembler.truncation import shorten_part
-from tests.truncation.talk import COUNTER, call, result, text, words
+from tests.truncation.talk import COUNTER, Columns, call, result, text, words
 
 
-class Alone:
+class Alone(Columns):
     """Lines of which only parts are counted."""
 
     def parts(self, line: int) -> list[JsonObject]:
         raise AssertionError(line)
-
-    def count(self, kind: int, parts: Any, line: int = -1) -> int:
-        assert line <= 0
-        return COUNTER.count_event(kind, {"parts": parts})
-
-    def count_text(self, said: str) -> int:
-        return COUNTER.count_text(said)
-
-    def name(self, line: int) -> str:
-        raise AssertionError(line)
-
-    def is_clock(self, line: int) -> bool:
-        return line < -1
-
-    def handle(self, _lines: Sequence[int]) -> str:
-        return ""
 
 
 def short(part: JsonObject, limit: int) -> JsonObject:
