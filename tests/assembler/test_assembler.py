@@ -18,7 +18,6 @@ from context_assembler import (
     ConcurrentAppendError,
     ConfigurationError,
     ContextAssembler,
-    ContextOverflowError,
     CutPolicy,
     ModelRegistry,
     PromptSection,
@@ -32,9 +31,6 @@ from context_assembler import (
 from context_assembler.cache import CacheKey
 from context_assembler.errors import (
     EmptySessionError,
-    InvalidParameterError,
-    MissingModelError,
-    UnknownOptionError,
 )
 from context_assembler.events import Covers, SessionHead, Text
 from tests.core.sessions import OPUS, answer, text
@@ -148,42 +144,6 @@ async def test_every_part_may_be_given_by_name_in_the_short_form(tmp_path: Path)
     assert context.system_prompt.endswith("No smoking.")
     assert [tool.name for tool in context.tools] == ["look"]
     await assembler.close()
-
-
-BAD_CALLS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "no model": ({}, MissingModelError, "Model ID is required"),
-    "an unknown option": ({"modle": OPUS}, UnknownOptionError, "Did you mean 'model'"),
-    "a value out of bounds": (
-        {"model": "gpt-4.1", "temperature": 9},
-        InvalidParameterError,
-        "temperature must be between 0 and 2",
-    ),
-    "a tool that is not there": (
-        {"model": "gpt-4.1", "tool_choice": {"name": "lok"}},
-        InvalidParameterError,
-        "Did you mean 'look'",
-    ),
-    "a window too small": (
-        {"model": OPUS, "max_context_tokens": 3},
-        ContextOverflowError,
-        "tokens are needed",
-    ),
-    "exact counts without a client": (
-        {"model": OPUS, "exact": True},
-        ConfigurationError,
-        "needs a client",
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "error", "hint"), BAD_CALLS.values(), ids=BAD_CALLS.keys())
-async def test_a_bad_call_is_refused_with_a_hint(
-    options: dict[str, Any], error: type[Exception], hint: str
-) -> None:
-    assembler = await begun(tools=[look])
-
-    with pytest.raises(error, match=hint):
-        await assembler.assemble("trip", **options)
 
 
 async def test_sessions_that_cannot_be_assembled_are_named() -> None:
@@ -568,6 +528,11 @@ async def test_a_count_that_fails_is_a_warning() -> None:
     assert context.metadata.ledger.counted_tokens is None
     assert context.report.entries == plain.report.entries
     assert any("no network" in warning for warning in context.report.warnings)
+
+
+async def test_an_exact_count_needs_a_client() -> None:
+    with pytest.raises(ConfigurationError, match="needs a client"):
+        await (await begun()).assemble("trip", model=OPUS, exact=True)
 
 
 # ---- edits that wait ----

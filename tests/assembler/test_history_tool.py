@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import Any, Final
 
 import pytest
 
-from context_assembler import AssemblerConfig, ContextAssembler, Text, ToolCall, ToolResult
+from context_assembler import AssemblerConfig, ContextAssembler, Text, ToolCall
 from context_assembler.compaction import extract_summary
 from context_assembler.events import (
     Covers,
@@ -17,7 +17,7 @@ from context_assembler.events import (
     tool_result_event,
     user_event,
 )
-from tests.core.sessions import OPUS, asks, results_of
+from tests.core.sessions import OPUS, asks, results_of, texts_in
 
 SECRET: Final = "sk-ant-api03-" + "aB3" * 31
 MODELS: Final = ("claude-opus-5-5", "gpt-4.1", "gpt-5.5", "gemini-4-argon")
@@ -182,15 +182,6 @@ def calling(model: str, given: Mapping[str, Any], number: int) -> dict[str, Any]
             return {"candidates": [{"content": content, "finishReason": "STOP"}]}
 
 
-def strings_in(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for one in value.values() if isinstance(value, dict) else ():
-        yield from strings_in(one)
-    for one in value if isinstance(value, list | tuple) else ():
-        yield from strings_in(one)
-
-
 class Reader:
     """A model that calls the tool, and reads only what its provider is sent."""
 
@@ -210,7 +201,7 @@ class Reader:
             cut_id != self.context.metadata.cut_id or turns[: len(before)] == before
         )  # it only grew
         self.sent = self.context.metadata.cut_id, turns
-        return [*strings_in(sent)]
+        return [*texts_in(sent)]
 
     async def asks(self, **given: Any) -> str:
         """Return the result of one call, as the next payload has it."""
@@ -218,8 +209,7 @@ class Reader:
         reply = calling(self.model, given, self.number)
         recorded = await self.assembler.record("s", reply, self.context)
         assert await self.assembler.run_tools("s", recorded) == []
-        loaded = [event async for event in self.assembler.sessions.load("s")]
-        [part] = [p for p in loaded[-1].parts if isinstance(p, ToolResult)]
+        *_, part = await results_of(self.assembler)
         assert (part.text, part.is_error) in [(one, False) for one in await self.sees()]
         return part.text
 
@@ -247,7 +237,7 @@ def pieces_of(event: SessionEvent) -> list[str]:
     return [
         said
         for part in event.parts
-        for said in strings_in(
+        for said in texts_in(
             [part.arguments or {}] if isinstance(part, ToolCall) else getattr(part, "text", "")
         )
     ]

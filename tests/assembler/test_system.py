@@ -13,6 +13,7 @@ from context_assembler import AssembledContext, AssemblerConfig, ContextAssemble
 from context_assembler.errors import ConfigurationError, InvalidParameterError
 from context_assembler.events import Session
 from context_assembler.ports import PromptSection
+from tests.core import sessions
 
 MODEL = "claude-opus-5-5"
 
@@ -47,9 +48,8 @@ class Talk:
         self.number += 1
         await self.assembler.add_user("s", f"{words} {self.number}")
         context = await self.assembler.assemble("s", model=MODEL, **options)
-        text = {"type": "text", "text": f"Reply {self.number}"}
-        reply = {"type": "message", "role": "assistant", "content": [text], "id": str(self.number)}
-        await self.assembler.record("s", {**reply, "stop_reason": "end_turn"}, context)
+        reply = sessions.answer(sessions.text(f"Reply {self.number}"), id=str(self.number))
+        await self.assembler.record("s", reply, context)
         return context
 
     async def grown(self, **options: Any) -> list[str]:

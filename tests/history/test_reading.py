@@ -1,7 +1,6 @@
 """Events become turns: which are active, in which order, and what joins what."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from context_assembler import (
     Opaque,
     SessionEvent,
     Text,
-    assistant_event,
     system_event,
     user_event,
 )
@@ -130,26 +128,6 @@ def test_a_leading_note_or_a_picture_is_not_the_sessions_prompt() -> None:
 
 
 # ---- what a turn carries ----
-
-
-def test_a_turn_carries_what_its_event_knows() -> None:
-    made_by = Provenance(provider="anthropic", model="claude-opus-5-5")
-    at = datetime(2026, 3, 28, 22, 30, tzinfo=UTC)
-    event = replace(assistant_event("ok", made_by=made_by, created_at=at), id="e7", seq=7)
-
-    [_, turn] = transform([replace(event, is_pinned=True)]).turns
-
-    assert turn == {
-        "role": "assistant",
-        "parts": [{"type": "text", "text": "ok"}],
-        "kind": "said",
-        "note": None,
-        "seq": 7,
-        "id": "e7",
-        "origin": "model",
-        "made_by": {"provider": "anthropic", "model": "claude-opus-5-5"},
-        "is_pinned": True,
-    }
 
 
 def test_notes_and_summaries_say_so() -> None:

@@ -13,17 +13,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from context_assembler import ContextAssembler, UnknownSessionError
 from context_assembler.telemetry import instrument
+from tests.core.sessions import answer, text
 
 SECRET = "The plan is to buy the orchard."
-REPLY = {
-    "type": "message",
-    "id": "msg_1",
-    "role": "assistant",
-    "model": "claude-opus-5-5",
-    "stop_reason": "end_turn",
-    "content": [{"type": "text", "text": SECRET}],
-    "usage": {"input_tokens": 100, "cache_read_input_tokens": 300, "output_tokens": 7},
-}
+USAGE = {"input_tokens": 100, "cache_read_input_tokens": 300, "output_tokens": 7}
 
 
 class Told:
@@ -61,7 +54,7 @@ async def test_each_operation_is_a_span_with_its_figures(
         instrument(assembler, tracer_provider=told.tracers, meter_provider=told.meters)
         await assembler.add_user("s1", SECRET)
         context = await assembler.assemble("s1", model="claude-opus-5-5")
-        await assembler.record("s1", REPLY, context)
+        await assembler.record("s1", answer(text(SECRET)) | {"usage": USAGE}, context)
         await assembler.recall(SECRET)
         await assembler.check_compaction("s1", model="claude-opus-5-5")
 
