@@ -4,14 +4,9 @@ The stack is kept in stack.json, so that a second run goes on where this one sto
 """
 
 import asyncio
+from pathlib import Path
 
-from context_assembler.memory import (
-    MemoryAssembler,
-    MemoryRecord,
-    load_stack,
-    open_memory,
-    save_stack,
-)
+from context_assembler.memory import MemoryAssembler, MemoryRecord, TaskStack, open_memory
 
 NOTES = (
     "The release script is scripts/release.sh; it needs a clean checkout.",
@@ -20,13 +15,24 @@ NOTES = (
 )
 
 
+KEPT = Path("stack.json")
+
+
+def load() -> TaskStack:
+    return TaskStack.load(KEPT.read_text()) if KEPT.exists() else TaskStack()
+
+
+def save(stack: TaskStack) -> None:
+    KEPT.write_text(stack.dump())
+
+
 async def run() -> None:
-    stack = load_stack("stack.json")
+    stack = load()
     if stack.current is None:
         stack = stack.push("Release version 2").push("Run the tests").pop("all 812 passed")
         stack = stack.push("Write the changelog").block("nobody listed the changes")
         stack = stack.push("Sort the lines of the changelog")
-    save_stack(stack, "stack.json")
+    save(stack)
     async with open_memory("memory:") as store, MemoryAssembler(store) as recall:
         await store.remember([MemoryRecord(text=text) for text in NOTES])
         context = await recall.assemble_stack(stack, max_tokens=1_000)

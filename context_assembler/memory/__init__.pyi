@@ -64,7 +64,7 @@ from context_assembler.memory.records import (
     write_memories,
 )
 from context_assembler.memory.score import RECALL_PRESETS, Candidate, RecallSettings, RecallWeights
-from context_assembler.memory.stack import TaskFrame, TaskStack, load_stack, save_stack
+from context_assembler.memory.stack import TaskFrame, TaskStack
 from context_assembler.memory.stores import MEMORY_STORES, MemoryStore, open_memory
 from context_assembler.memory.words import Signals, index_text, query_terms, read_signals
 
@@ -134,13 +134,11 @@ __all__ = [
     "index_text",
     "kind",
     "load_memories",
-    "load_stack",
     "open_embedder",
     "open_memory",
     "query_terms",
     "read_questions",
     "read_signals",
-    "save_stack",
     "worth_of",
     "write_memories",
 ]

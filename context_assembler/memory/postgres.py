@@ -193,13 +193,6 @@ class PostgresDatabase:
         with self.reading():
             return self.run("SELECT txid_current_snapshot()::text")
 
-    def size_bytes(self) -> int:
-        """Return how much room all of it takes."""
-        sizes = "SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint"
-        tables = ["memory_records", "memory_vectors", "memory_state"]
-        [(size,)] = self.run(f"{sizes} FROM unnest(?::text[]) AS tables (name)", tables)
-        return int(size)
-
     def optimize(self) -> None:
         """Let the server look again at what the table holds."""
         with self.writing():

@@ -19,7 +19,7 @@ from context_assembler.errors import MemoryUnavailableError
 from context_assembler.events import load_json
 from context_assembler.memory import records
 from context_assembler.memory.kinds import KINDS, TYPE_FIELDS, MemoryKind
-from context_assembler.memory.stores import AGAIN, Row, Scores, entry_of, to_moment, to_stamp
+from context_assembler.memory.stores import AGAIN, Row, Scores, entry_of, to_stamp
 from context_assembler.memory.words import query_stems, record_stems
 
 _DENSE: Final = "dense"
@@ -201,12 +201,8 @@ class QdrantTable:
         """Return what the collection holds."""
         rows = self.listed(records.NO_FILTERS, "oldest", None)
         by_kind, by_namespace = Counter(r.kind for r in rows), Counter(r.namespace for r in rows)
-        placed = [row.codes for row in rows if row.codes]
-        size = sum(len(row.text.encode()) for row in rows) + 5 * sum(map(len, placed))
-        oldest, newest = (to_moment(rows[at].created_at) if rows else None for at in (0, -1))
-        model, dimension = self.model() or (None, None)
-        told = (len(placed), model, dimension, oldest, newest, size)
-        return records.MemoryStats(len(rows), by_kind, by_namespace, *told)
+        vectors, (model, _) = sum(row.codes is not None for row in rows), self.model() or (None, 0)
+        return records.MemoryStats(len(rows), by_kind, by_namespace, vectors, model)
 
     def drop_vectors(self) -> None:
         """Forget all vectors, and of which model they were."""

@@ -332,10 +332,6 @@ class MemoryStats(NamedTuple):
     by_namespace: Mapping[str, int]
     vectors: int
     vector_model: str | None
-    vector_dimension: int | None
-    oldest_at: datetime | None
-    newest_at: datetime | None
-    bytes: int
 
 
 # ---- ports ----

@@ -272,11 +272,6 @@ class SqliteDatabase:
         with self.reading():
             return self._counts.refresh(self._db)
 
-    def size_bytes(self) -> int:
-        """Return how much room all of it takes."""
-        [(pages,)], [(size,)] = self.run("PRAGMA page_count"), self.run("PRAGMA page_size")
-        return int(pages * size)
-
     def optimize(self) -> None:
         """Merge the pieces of the full-text index into one."""
         with self.writing():

@@ -11,7 +11,7 @@ from context_assembler.errors import CHECK_FILE, ConfigurationError, MemoryForma
 from context_assembler.memory.format import RECALL_TAG, FormattedContext, cut_text
 from context_assembler.memory.records import refuse
 from context_assembler.memory.score import Clean
-from context_assembler.texts import CountText, escape_tag, read_file
+from context_assembler.texts import CountText, escape_tag
 
 STACK_FORMAT_VERSION: Final = 1
 MAX_DEPTH: Final = 64
@@ -131,18 +131,8 @@ class TaskStack(NamedTuple):
                 return cls(tuple(TaskFrame(**frame) for frame in read["frames"]))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             reason = f"{reason} ({error})"
-        remedy = "Pass what `TaskStack.dump` returned; move a file away to begin again."
+        remedy = "Pass what `TaskStack.dump` returned."
         raise MemoryFormatError(where=where, reason=reason, remedy=remedy)
-
-
-def save_stack(stack: TaskStack, path: str | Path) -> None:
-    """Write the stack to a file, which at every moment holds this stack or the one before.
-
-    Raises:
-        ConfigurationError: The file cannot be written.
-    """
-    with written_whole(path) as file:
-        file.write(stack.dump().encode())
 
 
 @contextmanager
@@ -162,23 +152,6 @@ def written_whole(path: str | Path) -> Generator[BinaryIO]:
         raise unusable_file(target, "written", error) from error
     finally:
         part.unlink(missing_ok=True)
-
-
-def load_stack(path: str | Path) -> TaskStack:
-    """Return the stack of a file; an empty one if there is no file.
-
-    Raises:
-        MemoryFormatError: The file holds no stack, or one of a newer version.
-        ConfigurationError: The file cannot be read.
-    """
-    source = Path(path).expanduser()
-    try:
-        dumped = read_file(source)[0].decode("utf-8", "replace")
-    except FileNotFoundError:
-        return TaskStack()
-    except OSError as error:
-        raise unusable_file(source, "read", error) from error
-    return TaskStack.load(dumped, where=f"The task stack in {str(source)!r}")
 
 
 def unusable_file(path: Path, act: str, error: OSError) -> ConfigurationError:

@@ -817,17 +817,13 @@ class SqlTable:
     def stats(self) -> MemoryStats:
         """Return what the table holds."""
         with self._db.reading():
-            [(records, vectors, oldest, newest)] = self._db.run(
-                "SELECT count(*), count(codes), min(created_at), max(created_at) FROM memory_records"
-            )
+            [(records, vectors)] = self._db.run("SELECT count(*), count(codes) FROM memory_records")
             count = "SELECT {0}, count(*) FROM memory_records GROUP BY {0} ORDER BY {0}"
             by_kind, by_namespace = (
                 dict(self._db.run(count.format(column))) for column in ("kind", "namespace")
             )
-            model, dimension = self.model() or (None, None)
-            counts = (records, by_kind, by_namespace, vectors)
-            times = to_moment(oldest), to_moment(newest)
-            return MemoryStats(*counts, model, dimension, *times, self._db.size_bytes())
+            model, _ = self.model() or (None, 0)
+            return MemoryStats(records, by_kind, by_namespace, vectors, model)
 
     def drop_vectors(self) -> None:
         """Forget all vectors, and of which model they were."""

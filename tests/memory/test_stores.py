@@ -420,9 +420,7 @@ async def test_a_store_says_what_it_holds(store: MemoryStore) -> None:
     assert (stats.records, stats.vectors) == (2, 1)
     assert stats.by_kind == {"code": 1, "memories": 1}
     assert stats.by_namespace == {"": 1, "shop": 1}
-    assert (stats.vector_model, stats.vector_dimension) == ("tiny", 2)
-    assert (stats.oldest_at, stats.newest_at) == (AT, AT + DAY)
-    assert stats.bytes > 0
+    assert stats.vector_model == "tiny"
 
 
 async def test_writers_and_readers_at_once_see_whole_batches(store: MemoryStore) -> None:

@@ -20,7 +20,6 @@ from context_assembler.errors import (
     TemplateError,
     UnsafePathError,
 )
-from context_assembler.memory import load_stack
 from context_assembler.prompt import BootstrapFile, BootstrapLoader, FolderSkills, render_files
 from context_assembler.report import file_entries
 
@@ -363,7 +362,6 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
         lambda path: AssemblerConfig(folder=path.parent),
     ),
     "a transcript": ("talk.jsonl", read_transcript),
-    "a task stack": ("stack.json", load_stack),
 }
 
 
