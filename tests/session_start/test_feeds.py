@@ -202,35 +202,43 @@ def row(number: int, role: str, content: Any, **fields: Any) -> dict[str, Any]:
     }
 
 
-def transcript(folder: Path, *, rows: int = 6, cwd: str = "/src/shop") -> Path:
-    edit = {"file_path": "/src/shop/cart.py", "old_string": "a", "new_string": "b"}
-    told = [
-        row(0, "user", "Make the cart keep its items.\nIt forgets them."),
-        row(1, "assistant", [{"type": "tool_use", "id": "t1", "name": "Edit", "input": edit}]),
-        row(2, "user", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]),
-        row(
-            3,
-            "assistant",
-            [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "pytest -q"}}],
-        ),
-        row(
-            4,
-            "user",
-            [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "t2",
-                    "is_error": True,
-                    "content": "E  x\n1 failed with token sk-ant-api03-" + "aB3" * 31,
-                }
-            ],
-        ),
-        row(5, "assistant", [{"type": "text", "text": "The cart keeps its items now."}]),
-    ]
+def calls(number: int, call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+    return row(number, "assistant", [call])
+
+
+def answers(number: int, call_id: str, content: str, **fields: Any) -> dict[str, Any]:
+    result = {"type": "tool_result", "tool_use_id": call_id, "content": content, **fields}
+    return row(number, "user", [result])
+
+
+FAILURE = "E  x\n1 failed with token sk-ant-api03-" + "aB3" * 31
+EDIT = {"file_path": "/src/shop/cart.py", "old_string": "a", "new_string": "b"}
+ROWS = [
+    row(0, "user", "Make the cart keep its items.\nIt forgets them."),
+    calls(1, "t1", "Edit", EDIT),
+    answers(2, "t1", "ok"),
+    calls(3, "t2", "Bash", {"command": "pytest -q"}),
+    answers(4, "t2", FAILURE, is_error=True),
+    row(5, "assistant", [{"type": "text", "text": "The cart keeps its items now."}]),
+]
+
+
+def written(folder: Path, *rows: dict[str, Any]) -> Path:
     path = folder / "s1.jsonl"
-    lines = [json.dumps({**one, "cwd": cwd}) for one in told[:rows]]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
     return path
+
+
+def transcript(folder: Path, *, rows: int = 6, cwd: str = "/src/shop") -> Path:
+    return written(folder, *({**one, "cwd": cwd} for one in ROWS[:rows]))
+
+
+async def only_session(store: Any) -> tuple[MemoryRecord, SessionMetadata]:
+    """Return the one session that is remembered."""
+    [session] = await records(store, "sessions")
+    assert isinstance(session.metadata, SessionMetadata)
+    return session, session.metadata
 
 
 async def test_a_transcript_is_one_session_its_edits_and_its_failures(
@@ -242,11 +250,10 @@ async def test_a_transcript_is_one_session_its_edits_and_its_failures(
     second = await observe(store, path, project_path=str(tmp_path))
 
     assert first == second
-    [session] = await records(store, "sessions")
-    assert isinstance(session.metadata, SessionMetadata)
-    assert session.metadata.title == "Make the cart keep its items."
-    assert session.metadata.paths == ("cart.py",)
-    assert session.metadata.ended_at == session.created_at
+    session, about = await only_session(store)
+    assert about.title == "Make the cart keep its items."
+    assert about.paths == ("cart.py",)
+    assert about.ended_at == session.created_at
     assert session.text == "The cart keeps its items now."
     seen = {one.text: one for one in await records(store, "observations")}
     assert "Edited cart.py" in seen
@@ -254,12 +261,6 @@ async def test_a_transcript_is_one_session_its_edits_and_its_failures(
     assert "aB3aB3" not in failure
     context = await SessionStart(store).build(str(tmp_path))
     assert context.layers.keys() == {"sessions", "observations"}
-
-
-def failing(name: str, arguments: dict[str, Any], error: str) -> list[dict[str, Any]]:
-    call = {"type": "tool_use", "id": "t1", "name": name, "input": arguments}
-    result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": error}
-    return [row(1, "assistant", [call]), row(2, "user", [result])]
 
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected"
@@ -283,9 +284,8 @@ FAILED: list[tuple[tuple[str, dict[str, Any]], str, str]] = [
 async def test_a_failure_says_what_went_wrong(
     store: Any, tmp_path: Path, call: tuple[str, dict[str, Any]], error: str, told: str
 ) -> None:
-    rows = [row(0, "user", "Go on."), *failing(*call, error)]
-    path = tmp_path / "s1.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
+    rows = [calls(1, "t1", *call), answers(2, "t1", error, is_error=True)]
+    path = written(tmp_path, row(0, "user", "Go on."), *rows)
 
     await observe(store, path, project_path=str(tmp_path))
 
@@ -308,30 +308,22 @@ async def test_a_failure_says_what_went_wrong(
 async def test_a_request_is_told_by_its_first_words(
     store: Any, tmp_path: Path, asked: str, title: str
 ) -> None:
-    path = tmp_path / "s1.jsonl"
-    path.write_text(json.dumps(row(0, "user", asked)))
+    path = written(tmp_path, row(0, "user", asked))
 
     await observe(store, path, project_path=str(tmp_path))
 
-    [session] = await records(store, "sessions")
-    assert isinstance(session.metadata, SessionMetadata)
-    assert session.metadata.title == title
+    assert (await only_session(store))[1].title == title
 
 
 async def test_only_files_of_the_project_count_as_edited(store: Any, tmp_path: Path) -> None:
     edit = {"file_path": "/home/me/.claude/plans/cart.md", "content": "# Plan"}
-    call = [{"type": "tool_use", "id": "t1", "name": "Write", "input": edit}]
-    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
-    rows = [row(0, "user", "Plan it."), row(1, "assistant", call), row(2, "user", result)]
-    path = tmp_path / "s1.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
+    rows = [row(0, "user", "Plan it."), calls(1, "t1", "Write", edit), answers(2, "t1", "ok")]
+    path = written(tmp_path, *rows)
 
     await observe(store, path, project_path=str(tmp_path))
 
     assert not await records(store, "observations")
-    [session] = await records(store, "sessions")
-    assert isinstance(session.metadata, SessionMetadata)
-    assert session.metadata.paths == ()
+    assert (await only_session(store))[1].paths == ()
 
 
 async def test_a_session_keeps_its_title_beside_its_sub_agents_and_earlier_sessions(
@@ -347,9 +339,7 @@ async def test_a_session_keeps_its_title_beside_its_sub_agents_and_earlier_sessi
     for one in (path, agent):
         await observe(store, one, project_path=str(tmp_path))
 
-    [session] = await records(store, "sessions")
-    assert isinstance(session.metadata, SessionMetadata)
-    assert session.metadata.title == "Make the cart keep its items."
+    assert (await only_session(store))[1].title == "Make the cart keep its items."
 
 
 async def test_a_session_that_goes_on_is_listed_once_it_ends(store: Any, tmp_path: Path) -> None:
