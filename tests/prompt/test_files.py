@@ -43,6 +43,10 @@ def load_agent(folder: Path, **settings: Any) -> BootstrapFile:
     return loader(folder, **settings).load()[0]
 
 
+def rules(files: list[BootstrapFile]) -> list[str]:
+    return [entry.rule for entry in file_entries(files, count_text=len)]
+
+
 def states(files: list[BootstrapFile]) -> dict[str, str]:
     return {file.section: file.state for file in files}
 
@@ -53,6 +57,7 @@ def test_files_of_three_sections_come_in_order(tmp_path: Path) -> None:
     files = loader(tmp_path).load()
 
     assert states(files) == {"agent": "ok", "soul": "missing", "context": "empty"}
+    assert rules(files) == ["file.ok", "file.missing", "file.empty"]
     assert files[0].text == "Be kind."
     assert repr(files[0]).endswith("AGENT.md', ok, 8 characters)")
 
@@ -281,6 +286,7 @@ def test_links_that_leave_the_root_are_refused_and_a_copy_is_shown_once(tmp_path
     files = loader(tmp_path / "inner").load()
 
     assert states(files) == {"agent": "ok", "soul": "blocked", "context": "blocked"}
+    assert rules(files)[1] == "file.blocked"
     assert "outside the folder" in files[1].warnings[0]
     assert "the same text as" in files[2].warnings[0]
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -18,7 +18,6 @@ from context_assembler.report import (
     Rule,
     Violation,
     cut_warnings,
-    file_entries,
     loss_warnings,
     message_entries,
     overlay,
@@ -66,17 +65,6 @@ def test_nothing_is_computed_before_it_is_read_and_then_once() -> None:
     assert report.ledger is LEDGER
     assert report.forecast is None
     assert asked == ["entries"]
-
-
-def test_a_report_says_what_changed() -> None:
-    kept, dropped = row("m1", "kept"), row("m2", "dropped")
-
-    whole = Report(ledger=lambda: LEDGER, entries=lambda: [kept])
-    cut = Report(ledger=lambda: LEDGER, entries=lambda: [kept, dropped])
-
-    assert (whole.changed, cut.changed) == (False, True)
-    assert cut.of("dropped", "cleared") == (dropped,)
-    assert len(repr(cut)) < 300
 
 
 def test_a_report_is_plain_json() -> None:
@@ -150,14 +138,6 @@ def test_entries_of_a_message_add_up_to_what_is_sent_of_it(
     entries = message_entries(messages, **changes)
 
     assert [entry[1:5] for entry in entries] == expected
-
-
-def test_a_summary_that_is_kept_says_what_it_covers() -> None:
-    covers = row("a", "kept", reason="It stands for 3 messages.", rule="compaction.covers")
-
-    assert message_entries([("a", 9, 9)], repairs=[covers]) == [
-        covers._replace(tokens_before=9, tokens_after=9)
-    ]
 
 
 # ---- pieces ----
@@ -242,37 +222,6 @@ def test_what_is_offered_has_both_reasons(
 
     assert entry.decision == decision
     assert entry.reason == " ".join(dict.fromkeys(filter(None, (reason, later))))
-
-
-class File(NamedTuple):
-    """An instruction file as far as a report goes."""
-
-    path: str
-    state: str
-    text: str = ""
-    warnings: tuple[str, ...] = ()
-    is_shortened: bool = False
-    absence: str = ""
-
-
-FILES: dict[str, tuple[File, tuple[Decision, int, str, str]]] = {
-    "kept": (File("A", "ok", "be kind"), ("kept", 2, "", "file.ok")),
-    "shortened": (
-        File("A", "ok", "be kind", ("Shortened.",), is_shortened=True),
-        ("shortened", 2, "Shortened.", "file.shortened"),
-    ),
-    "missing": (File("A", "missing"), ("dropped", 0, "There is no such file.", "file.missing")),
-    "blocked": (File("A", "blocked"), ("blocked", 0, "It was refused.", "file.blocked")),
-}
-
-
-@pytest.mark.parametrize(("file", "expected"), FILES.values(), ids=FILES)
-def test_every_file_that_was_considered_has_an_entry(
-    file: File, expected: tuple[Decision, int, str, str]
-) -> None:
-    [entry] = file_entries([file], count_text=lambda text: len(text.split()))
-
-    assert (entry.decision, entry.tokens_after, entry.reason, entry.rule) == expected
 
 
 # ---- warnings ----

@@ -194,24 +194,22 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     await store.close()
 
 
+def body(text: str) -> str:
+    return f"UPDATE events SET body = CAST('{text}' AS BLOB)"
+
+
 DAMAGE = {
     "a body that is no object": "UPDATE events SET body = x'5b5d' WHERE id = 'evt_2'",
     "a body that is text": "UPDATE events SET body = 'null' WHERE id = 'evt_2'",
     "a body that is a number": "UPDATE events SET body = 5 WHERE id = 'evt_2'",
     "a body without parts": "UPDATE events SET body = CAST('{}' AS BLOB) WHERE id = 'evt_2'",
-    "parts that are text": """UPDATE events SET body = CAST('{"parts":"x"}' AS BLOB)""",
-    "a part that is a number": """UPDATE events SET body = CAST('{"parts":[1]}' AS BLOB)""",
-    "a part of no type": """UPDATE events SET body = CAST('{"parts":[{}]}' AS BLOB)""",
-    "a part of a new type": """UPDATE events SET body = CAST('{"parts":[{"type":"z"}]}' AS BLOB)""",
-    "a text without text": (
-        """UPDATE events SET body = CAST('{"parts":[{"type":"text","text":5}]}' AS BLOB)"""
-    ),
-    "a result of no call": (
-        """UPDATE events SET body = CAST('{"parts":[{"type":"tool_result"}]}' AS BLOB)"""
-    ),
-    "a maker that is text": (
-        """UPDATE events SET body = CAST('{"parts":[],"made_by":"x"}' AS BLOB)"""
-    ),
+    "parts that are text": body('{"parts":"x"}'),
+    "a part that is a number": body('{"parts":[1]}'),
+    "a part of no type": body('{"parts":[{}]}'),
+    "a part of a new type": body('{"parts":[{"type":"z"}]}'),
+    "a text without text": body('{"parts":[{"type":"text","text":5}]}'),
+    "a result of no call": body('{"parts":[{"type":"tool_result"}]}'),
+    "a maker that is text": body('{"parts":[],"made_by":"x"}'),
     "an event that is gone": "DELETE FROM events WHERE id = 'evt_2'",
     "the last event that is gone": "DELETE FROM events WHERE id = 'evt_3'",
     "a count that is too large": "UPDATE sessions SET last_seq = 99",
