@@ -103,14 +103,10 @@ async def check_session_store(store: SessionStore) -> None:
     Raises:
         AssertionError: The store breaks a rule; the message says what it must do.
     """
-    absent: dict[str, Awaitable[Any]] = {
-        "head": store.head(_TRIP),
-        "delete": store.delete(_TRIP),
-        "load": _all(store.load(_TRIP)),
-    }
-    for name, asked in absent.items():
-        raises = await _raises(errors.UnknownSessionError, asked)
-        _need(raises, f"{name}() of a session that is not there must raise UnknownSessionError")
+    absent = store.head(_TRIP), store.delete(_TRIP), _all(store.load(_TRIP))
+    raised = [await _raises(errors.UnknownSessionError, one) for one in absent]
+    rule = "head(), delete() and load() of an unknown session must raise UnknownSessionError"
+    _need(all(raised), rule)
     kept = [*await store.append(_TRIP, _EVENTS[:2]), *await store.append(_TRIP, _EVENTS[2:])]
     await store.append(_OTHER, [events.user_event("of another session")])
     loaded = await _all(store.load(_TRIP))
@@ -124,9 +120,8 @@ async def check_session_store(store: SessionStore) -> None:
     named = replace(events.user_event("named"), id="mine")
     [one] = await store.append(_TRIP, [named])
     _need(one.id == "mine", "append() must keep the id that an event brings")
-    twice = await _raises(
-        errors.DuplicateEventError, store.append(_TRIP, [events.user_event("good"), named])
-    )
+    again = store.append(_TRIP, [events.user_event("good"), named])
+    twice = await _raises(errors.DuplicateEventError, again)
     _need(twice, "append() must refuse an id that the session has with DuplicateEventError")
     _need(len(await _all(store.load(_TRIP))) == 4, "append() must keep all of its events, or none")
     tries = [store.append(_TRIP, [events.user_event(str(n))], expected_seq=4) for n in range(5)]

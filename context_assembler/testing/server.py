@@ -7,7 +7,7 @@ import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from hashlib import blake2b
@@ -23,14 +23,8 @@ from context_assembler.ports import TokenCounter
 from context_assembler.providers import check_payload
 from context_assembler.providers.gemini import PLACEHOLDER
 from context_assembler.providers.wire import as_list, as_object, objects_in
-from context_assembler.testing.wires import (
-    WIRES,
-    Answer,
-    RefusedError,
-    ScriptedError,
-    ScriptedReply,
-    Wire,
-)
+from context_assembler.testing import wires
+from context_assembler.testing.wires import WIRES, Answer, RefusedError, ScriptedReply, Wire
 from context_assembler.tokens import family_for
 
 _GEMINI: Final = re.compile(r"/v1(?:beta)?/models/([^/:]+):(generate|streamGenerate|count)(\w+)")
@@ -45,7 +39,7 @@ _COUNTING: Final[Mapping[str, str]] = {
 }
 
 
-Script: TypeAlias = Iterable[ScriptedReply | ScriptedError] | None
+Script: TypeAlias = Iterable[ScriptedReply | wires.ScriptedError] | None
 
 
 class SeenRequest(NamedTuple):
@@ -96,10 +90,8 @@ class ProviderServer:
         self.requests: list[SeenRequest] = []
         self.counted: list[JsonObject] = []  # bodies whose tokens were counted
         self.script = None if script is None else deque(script)
-        self._counter, self._today = counter, today
-        self._cached: set[tuple[str, str]] = set()
-        self._numbers = count(1)
-        self._lock = threading.Lock()
+        self._counter, self._today, self._lock = counter, today, threading.Lock()
+        self._cached, self._numbers = set[tuple[str, str]](), count(1)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -199,7 +191,7 @@ class ProviderServer:
             if not self.script:
                 raise RefusedError("The script of this test has no line left: add a reply.")
             line = self.script.popleft()
-        if isinstance(line, ScriptedError):
+        if isinstance(line, wires.ScriptedError):
             raise line
         ends = line.stop_reason or ("tool_use" if line.tool_calls else "end_turn")
         return replace(line, stop_reason=ends)
@@ -311,10 +303,9 @@ class _Endpoint(BaseHTTPRequestHandler):
     def _read_body(self, place: str) -> dict[str, Json]:
         if place not in WIRES:
             raise RefusedError(f"Nothing answers at {place}.", 404, "not_found_error")
-        try:
+        body: dict[str, Json] = {}
+        with suppress(ValueError, TypeError, RecursionError):
             body = as_object(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-        except (ValueError, TypeError, RecursionError):
-            body = {}
         if not body:
             raise RefusedError("The request body is not a JSON object.")
         return body

@@ -183,8 +183,8 @@ class _Anthropic(Wire):
         if answer.charged:
             written = {"type": "compaction", "input_tokens": answer.charged, "output_tokens": 99}
             end["usage"] = {**figures, "iterations": [written]}
-        managed: JsonObject = {"context_management": {"applied_edits": [*answer.edits]}}
-        about = {"model": answer.body["model"], **(managed if answer.edits else {})}
+        about: dict[str, Any] = {"model": answer.body["model"]}
+        about |= {"context_management": {"applied_edits": [*answer.edits]}} if answer.edits else {}
         return {**head, **about, "content": content, "usage": figures, **end}
 
     def stream(self, reply: dict[str, Any]) -> Iterator[str]:
@@ -254,9 +254,8 @@ class _Chat(_OpenAI):
         choice: dict[str, Any] = {"index": 0, "message": message, "logprobs": None}
         choice["finish_reason"] = reasons.get(answer.reply.stop_reason or "", "stop")
         head = {"id": f"chatcmpl-{answer.number:04d}", "object": "chat.completion", "created": 0}
-        wants_usage = as_object(body.get("stream_options")).get("include_usage")
-        usage = self.usage(answer.usage, "prompt", "completion")
-        usage = usage if wants_usage or not body.get("stream") else {}
+        asked = not body.get("stream") or as_object(body.get("stream_options")).get("include_usage")
+        usage = self.usage(answer.usage, "prompt", "completion") if asked else {}
         return {**head, "model": body["model"], "choices": [choice], "usage": usage}
 
     def stream(self, reply: dict[str, Any]) -> Iterator[str]:
@@ -420,9 +419,8 @@ class _Gemini(Wire):
         if thinks and (calls or said):  # it signs the first call, or else the text
             (calls or said)[0]["thoughtSignature"] = answer.signature
         parts = [*([thought] if thinks and reply.thinking is not None else []), *said, *calls]
-        reason = {"max_tokens": "MAX_TOKENS", "refusal": "SAFETY"}.get(
-            answer.reply.stop_reason or "", "STOP"
-        )
+        reasons = {"max_tokens": "MAX_TOKENS", "refusal": "SAFETY"}
+        reason = reasons.get(reply.stop_reason or "", "STOP")
         candidate = {"content": {"role": "model", "parts": parts}, "finishReason": reason}
         figures = {
             "promptTokenCount": usage.input_tokens,
