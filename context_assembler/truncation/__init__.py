@@ -4,7 +4,6 @@
 by append, and cuts that are decided on them.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
@@ -69,7 +68,7 @@ class Truncation(NamedTuple):
 
     Attributes:
         turns: What to send, oldest first; turns that are not changed are the objects given.
-        entries: One for each turn that was left out or shortened, in order.
+        entries: One for each turn, or result of a tool, that was left out or shortened, in order.
         cut_id: 0: nothing was cut. The same number for the same settings and turns that were only
             appended to means that these turns begin with the earlier ones.
         tokens: Of all turns.
@@ -112,7 +111,8 @@ class Truncator:
         cut = Plan(history, lines, room_tokens=room_tokens, settings=self.settings).cut()
         if cut is None:
             return Truncation(list(turns), [], 0, sum(lines.tokens))
-        return Truncation(lines.left(cut), lines.entries(cut), cut.id, cut.tokens)
+        entries = list(cut_entries(cut, lines.tokens, lines.name).values())
+        return Truncation(lines.left(cut), entries, cut.id, cut.tokens)
 
 
 class _TurnLines(Lines):
@@ -168,17 +168,3 @@ class _TurnLines(Lines):
             if turn["parts"]:
                 left.append(turn)
         return left
-
-    def entries(self, cut: Cut) -> list[ReportEntry]:
-        """Return an entry for each turn that is left out or shortened, with all its results."""
-        sizes = Counter[int]()
-        for (at, _), tokens in zip(self.places, self.tokens, strict=True):
-            sizes[at] += tokens
-        entries: dict[int, ReportEntry] = {}
-        for line, entry in cut_entries(cut, self.tokens, self.name).items():
-            at = self.places[line][0]
-            whole = entry._replace(tokens_before=sizes[at], tokens_after=sizes[at])
-            known = entries.get(at, whole)
-            freed = entry.tokens_before - entry.tokens_after
-            entries[at] = known._replace(tokens_after=known.tokens_after - freed)
-        return list(entries.values())

@@ -15,6 +15,7 @@ from binascii import crc32
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import accumulate, chain, compress
 from operator import gt, not_
 from typing import Any, Final, NamedTuple, SupportsIndex, cast
@@ -41,15 +42,12 @@ _READ_CHARS: Final = 20_000  # of one text
 _LEAST_NAMES_TOKENS: Final = 24
 _MEANT: Final = 5  # what a name of the user's, or of a call, counts for: results hold many
 _KIND_NAMES: Final = (*events.EVENT_TYPES[:6], "note", "user")
-_INDEX_BITS: Final = 23  # two boundaries, or one and a limit, make a cut id
 _STUB_REASON: Final = "A bulky tool result of an older exchange."
 _REPEAT_REASON: Final = "The same call got a newer result, which stands further down."
 _REPEAT: Final = "[Left out here{}: the newest result of this same call stands further down.]"
 _OUTSIDE: Final = ("window", "Older than the newest turns that this strategy keeps.")
 _DROPPED: Final = ("drop", "The history does not fit, and the oldest exchanges go first.")
 _NO_CLOCK: Final = Shortened((), 0, "overflow.clock", "What must stay fits only without it.")
-_CUT_KINDS: Final = 32
-_BARE: Final = 16  # added to the kind of a cut without marker and clock
 
 
 SYNTHETIC: Final = 7
@@ -107,10 +105,6 @@ class History:
     def count(self) -> int:
         """How many exchanges there are."""
         return len(self.starts)
-
-    def is_bulky(self, tokens: int) -> bool:
-        """Whether shortening a result of this size is worth a rewrite."""
-        return tokens > 2 * self.stub_tokens
 
     def size(self, number: int) -> int:
         """Return the tokens of an exchange."""
@@ -550,9 +544,9 @@ class Plan:
             view, chosen = self._chosen(last + 1, self.room, frees=False)
             found = (chosen and self._fitting(view, chosen)) or found
         elif not self.settings.cache_stable:
-            views = dict.fromkeys((self.opened, self.whole))
-            fuller = [one for view in views if (one := self._fullest(view, found)) is not None]
-            found = max(fuller, key=lambda done: done.kept_tokens, default=None)
+            cuts = map(self._exact, dict.fromkeys((self.opened, self.whole)))
+            fuller = [self._filled(cut) for cut in cuts if cut is not None]
+            found = max(fuller, key=lambda done: done.kept_tokens, default=found)
             if found is not None and found.place.left is not None and found.place.kept == last:
                 found = None  # no step has to be free besides the exchange in flight
         if found is not None:
@@ -600,27 +594,17 @@ class Plan:
         done = self._carry(view, place)
         return done if done.tokens <= self.room else None
 
-    def _fullest(self, view: "_View", found: _Done | None) -> _Done | None:
-        """Return the cut of a view that keeps most; `found` is a cut that fits.
+    def _exact(self, view: "_View") -> _Done | None:
+        """Return the cut of a view that frees what has to go, if it fits."""
+        cutter = _Cutter(view, self.history.count, self.room)
+        place = cutter.exact()
+        return place and self._fitting(view, place._replace(repeats=cutter.repeats))
+
+    def _filled(self, done: _Done) -> _Done:
+        """Keep more of the oldest as stubs, then more of the stubs whole, as far as the room goes.
 
         What it drops last would not fit, not even as a stub; what it shortens last not whole.
         """
-        cutter = _Cutter(view, self.history.count, self.room)
-        exact, its = cutter.exact(), cutter.repeats
-        candidates = [
-            None if exact is None else self._fitting(view, exact._replace(repeats=its)),
-            found if found is not None and found.view is view else None,
-        ]
-        best: _Done | None = None
-        for done in candidates:
-            if done is not None and (best is None or done.kept_tokens > best.kept_tokens):
-                best = self._filled(done)
-        return best
-
-    def _filled(self, done: _Done) -> _Done:
-        """Keep more of the oldest as stubs, then more of the stubs whole, as far as the room goes."""
-        if done.place.left is not None:  # what it dropped is not what it would be made fuller by
-            return done
         done = self._lowered(
             done, done.place.kept, self._window_from, lambda place, kept: place._replace(kept=kept)
         )
@@ -658,7 +642,7 @@ class Plan:
                 kept -= self.history.tokens[line] - stub.tokens
             return _Done(view, place, kept + marker, kept)
         floor = self._floor(view, place, place.kept + 1)
-        done = shorten.shorten_to(place.left, floor, self.lines, self.room, self.settings)
+        done = shorten.shorten_to(place.left, floor, self.lines, self.settings)
         tokens = done.tokens + ends[-1] - ends[place.kept + 1]
         place = place._replace(stage=done.stage)
         if place.is_bare:
@@ -737,18 +721,13 @@ class Plan:
 
     def _id(self, view: "_View", place: _Place) -> int:
         """Return the number that no other cut has: below 0 without the opening."""
+        repeats = place.repeats.count if place.repeats and place.repeats.pointers else 0
+        # With a stage all but one exchange and the anchors are dropped.
+        how = place.stage or (place.whole, place.is_checkpoint, repeats)
         # The latest summary is an anchor; with a later one it is none any more.
-        kind = max(0, len(self.history.summaries) - 1) * _CUT_KINDS + place.is_bare * _BARE
-        if place.stage is not None:  # all but one exchange and the anchors are dropped
-            group, number = place.stage
-            kind += group + 1
-        else:
-            number, kind = place.whole, kind + (not place.is_checkpoint)
-            if place.repeats and place.repeats.pointers:
-                number = crc32(repr((number, place.repeats.count)).encode()) % (1 << _INDEX_BITS)
-            if self.own is not None:
-                number = crc32(repr(view.anchors).encode()) % (1 << _INDEX_BITS)
-        number = (((kind << _INDEX_BITS) + number) << _INDEX_BITS) + place.kept
+        anchors = len(self.history.summaries), view.anchors if self.own is not None else None
+        told = repr((place.kept, place.is_bare, how, anchors)).encode()
+        number = int.from_bytes(blake2b(told, digest_size=7).digest(), "big") + 1
         return number if view is self.opened or place.stage is not None else -number
 
     def _marker(self, view: "_View", place: _Place) -> int:
@@ -789,7 +768,7 @@ class Plan:
             stub = Shortened(whole, history.tokens[line])
             parts = [
                 shorten.shorten_part(lines, part, line, history.stub_tokens)
-                if history.is_bulky(shorten.part_tokens(lines, part, line))
+                if shorten.part_tokens(lines, part, line) > 2 * history.stub_tokens
                 else part
                 for part in whole
             ]

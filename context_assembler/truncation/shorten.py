@@ -237,7 +237,7 @@ class Shortening(NamedTuple):
 
 
 def shorten_to(
-    most_tokens: int, floor: Floor, lines: Lines, room: int, settings: TruncationSettings
+    most_tokens: int, floor: Floor, lines: Lines, settings: TruncationSettings
 ) -> Shortening:
     """Return the floor with its largest parts shortened to so much, or as far as they can be.
 
@@ -251,7 +251,7 @@ def shorten_to(
         return shortest
     known: _Known = {}
     sizes = _sizes(floor, lines)
-    for limits in _worth_trying(list(sizes.values()), over, room, settings):
+    for limits in _worth_trying(list(sizes.values()), over, settings):
         group, limit = list(limits.items())[-1]
         shortest = _shorten(floor, limits, lines, sizes, known)
         shortest = shortest._replace(stage=(list(_GROUPS).index(group) + 1, limit))
@@ -300,40 +300,35 @@ def _sizes(floor: Floor, lines: Lines) -> _Sizes:
 
 
 def _worth_trying(
-    sizes: Sequence[tuple[str, int]], over: int, room: int, settings: TruncationSettings
+    sizes: Sequence[tuple[str, int]], over: int, settings: TruncationSettings
 ) -> Iterator[_Limits]:
     """Yield the limits that seem to be low enough, the highest ones first, and the lowest of all."""
-
-    def saved(limits: _Limits) -> int:
-        return sum(_gain(size, limits.get(one, size)) for one, size in sizes)
-
-    ladder = list(_ladder(room, settings))
-    tried = 0
-    for limits, above in zip(ladder, [{}, *ladder], strict=False):
-        tokens = saved(limits)
-        if tokens == tried:  # limits only fall: none of these is one of what was tried
-            continue
-        if tokens >= over and not tried:
-            group, limit = list(limits.items())[-1]
-            highest = range(limit, above.get(group, max(size for _, size in sizes)) + 1)
-            does = bisect_left(highest, True, key=lambda one: saved({**limits, group: one}) < over)
-            yield {**limits, group: highest[does - 1]}
-        if tokens >= over or limits is ladder[-1]:
-            tried = tokens
-            yield limits
-
-
-def _ladder(room: int, settings: TruncationSettings) -> Iterator[_Limits]:
-    """Yield the limits to try: one group after the other from the room down to its minimum."""
     limits: _Limits = {}
-    for group in _groups(settings.on_overflow):
-        minimum = _minimum_tokens(group, settings)
-        limit = max(room, minimum)
+    groups = _groups(settings.on_overflow)
+    for group in groups:
+        own, minimum = (
+            [size for one, size in sizes if one == group],
+            _minimum_tokens(group, settings),
+        )
+        limit = _highest(own, over, minimum)
         while limit > minimum:
             yield {**limits, group: limit}
             limit = max(minimum, int(limit * _NEXT_LIMIT_SHARE))
         limits[group] = minimum
-        yield dict(limits)
+        over -= _saved(own, minimum)
+        if over <= 0 or group == groups[-1]:
+            yield dict(limits)
+
+
+def _highest(sizes: Sequence[int], wanted: int, minimum: int) -> int:
+    """Return the highest limit that frees so much of parts of these sizes, or else the minimum."""
+    limits = range(minimum, max(sizes, default=minimum) + 1)
+    does = bisect_left(limits, True, key=lambda limit: _saved(sizes, limit) < wanted)
+    return minimum + max(0, does - 1)
+
+
+def _saved(sizes: Sequence[int], limit: int) -> int:
+    return sum(_gain(size, limit) for size in sizes)
 
 
 def _shorten(
