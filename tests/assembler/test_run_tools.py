@@ -307,34 +307,9 @@ async def test_a_call_that_the_reply_was_cut_off_in_is_answered_and_not_run() ->
 # ---- what goes wrong ----
 
 
-def fails() -> None:
-    """Fail."""
-    raise LookupError("No such city.")
-
-
-def leaves() -> None:
-    """Leave."""
-    raise SystemExit(3)
-
-
 def finds_none() -> int:
     """Find none."""
     return next(iter(()))
-
-
-async def fails_later() -> None:
-    """Fail later."""
-    raise ValueError
-
-
-async def leaves_later() -> None:
-    """Leave later."""
-    raise SystemExit(3)
-
-
-async def cancels_itself() -> None:
-    """Give up."""
-    raise asyncio.CancelledError
 
 
 def gives_a_function() -> Any:
@@ -357,16 +332,16 @@ class Wordless:
         raise RuntimeError
 
 
-def fails_without_words(said: Any = None, *, is_later: bool = False) -> Callable[..., Any]:
-    def fails_at_once() -> None:
+def raising(error: BaseException, *, is_later: bool = False) -> Callable[..., Any]:
+    def fails() -> None:
         """Fail."""
-        raise WordlessError(said)
+        raise error
 
-    async def fails_in_the_end() -> None:
+    async def fails_later() -> None:
         """Fail."""
-        raise WordlessError(said)
+        raise error
 
-    return fails_in_the_end if is_later else fails_at_once
+    return fails_later if is_later else fails
 
 
 def gives_what_cannot_be_read() -> Any:
@@ -375,17 +350,20 @@ def gives_what_cannot_be_read() -> Any:
 
 
 FAILURES: dict[str, tuple[Callable[..., Any], str]] = {
-    "an error whose text is an error": (fails_without_words(RuntimeError()), "WordlessError"),
-    "one of a coroutine": (fails_without_words(ValueError(), is_later=True), "WordlessError"),
-    "an error whose text is an exit": (fails_without_words(SystemExit(3)), "WordlessError"),
-    "an error whose text is none": (fails_without_words(), "WordlessError"),
+    "an error whose text is an error": (raising(WordlessError(RuntimeError())), "WordlessError"),
+    "one of a coroutine": (raising(WordlessError(ValueError()), is_later=True), "WordlessError"),
+    "an error whose text is an exit": (raising(WordlessError(SystemExit(3))), "WordlessError"),
+    "an error whose text is none": (raising(WordlessError(None)), "WordlessError"),
     "a value that cannot be read": (gives_what_cannot_be_read, "a dict"),
-    "an error": (fails, "LookupError: No such city."),
-    "an exit": (leaves, "SystemExit: 3"),
+    "an error": (raising(LookupError("No such city.")), "LookupError: No such city."),
+    "an exit": (raising(SystemExit(3)), "SystemExit: 3"),
     "the end of an iterator": (finds_none, "StopIteration"),
-    "an error of a coroutine": (fails_later, "ValueError"),
-    "an exit of a coroutine": (leaves_later, "SystemExit: 3"),
-    "a coroutine that gives up": (cancels_itself, "may or may not have run"),
+    "an error of a coroutine": (raising(ValueError(), is_later=True), "ValueError"),
+    "an exit of a coroutine": (raising(SystemExit(3), is_later=True), "SystemExit: 3"),
+    "a coroutine that gives up": (
+        raising(asyncio.CancelledError(), is_later=True),
+        "may or may not have run",
+    ),
     "a value that cannot be said": (gives_a_function, "builtin"),
 }
 

@@ -393,7 +393,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '
 ASKS: Any = {"role": "assistant", "content": "Hi.", "tool_calls": [CALL]}
 USES: Any = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
 GEMINI_CALL: Any = {"function_call": {"id": "c1", "name": "f", "args": {"a": 1}}}
-SDK_USES = ToolUseBlock.model_validate(USES)
+SDK_SAID, SDK_USES = TextBlock(type="text", text="Hi."), ToolUseBlock.model_validate(USES)
 SAYS: Any = {"type": "output_text", "text": "Hi.", "annotations": []}
 ABOUT: Any = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
 ITEM: Any = {**ABOUT, "content": [SAYS]}
@@ -405,18 +405,14 @@ OUTPUT: Any = [
 REPLIES: dict[str, tuple[str, Any]] = {
     "Chat": ("gpt-4.1", ASKS),
     "Chat: the SDK's": ("gpt-4.1", ChatCompletionMessage.model_validate(ASKS)),
-    "Anthropic": (
-        "claude-opus-5-5",
-        {"role": "assistant", "content": [{"type": "text", "text": "Hi."}, USES]},
-    ),
-    "Anthropic: the SDK's content": (
-        "claude-opus-5-5",
-        {"role": "assistant", "content": [TextBlock(type="text", text="Hi."), USES]},
-    ),
-    "Anthropic: the SDK's call": (
-        "claude-opus-5-5",
-        {"role": "assistant", "content": [TextBlock(type="text", text="Hi."), SDK_USES]},
-    ),
+    **{
+        name: ("claude-opus-5-5", {"role": "assistant", "content": content})
+        for name, content in {
+            "Anthropic": [SAID, USES],
+            "Anthropic: the SDK's content": [SDK_SAID, USES],
+            "Anthropic: the SDK's call": [SDK_SAID, SDK_USES],
+        }.items()
+    },
     "Gemini": ("gemini-2.5-pro", {"role": "model", "parts": [{"text": "Hi."}, GEMINI_CALL]}),
     "Responses: the output": ("gpt-5.5", [ITEM, CALL_ITEM]),
     "Responses: the SDK's output": ("gpt-5.5", OUTPUT),

@@ -240,17 +240,9 @@ TOO_LARGE: dict[str, tuple[list[Turn], int, str, str]] = {
         "Make fewer or smaller calls at once",
     ),
     "a block of no known kind": (
-        [
-            user("go"),
-            {
-                "role": "assistant",
-                "parts": [
-                    {"type": "opaque", "provider": "gemini", "block": {}, "text": words(900)}
-                ],
-            },
-        ],
+        [user("go"), {"role": "assistant", "parts": [{**found_by_server(900), "block": {}}]}],
         300,
-        "the exchange in flight (a block of gemini",
+        "the exchange in flight (a block of anthropic",
         "Limit what the provider's own tools may return",
     ),
 }
