@@ -86,8 +86,7 @@ def install(
         if not is_list(entries):
             raise _misplaced(path, f"hooks.{event} is not a list")
         entries.append(entry)
-    said = "The hook is installed." if given != made else "The hook was installed already."
-    return Answer({"client": client, "changed": _write(path, given, made)}, [said])
+    return Answer({"client": client, "settings": str(path), "changed": _write(path, given, made)})
 
 
 @cli.command(hooks, "uninstall")
@@ -101,8 +100,7 @@ def uninstall(client: str = "claude_code", *, settings: Path | None = None) -> A
     path = _settings_of(client, settings)
     given = _read(path)
     changed = _write(path, given, _without_ours(given))
-    said = "The hook is removed." if changed else "There was no hook to remove."
-    return Answer({"client": client, "changed": changed}, [said])
+    return Answer({"client": client, "settings": str(path), "changed": changed})
 
 
 def _settings_of(client: str, settings: Path | None) -> Path:

@@ -384,9 +384,7 @@ async def migrate(source: str, target: str, *, dry_run: bool = False) -> Answer:
 
 
 @cli.command(app, "count")
-async def count(
-    file: Path | None = None, *, model: Words = None, session: Words = None, sessions: Words = None
-) -> Answer:
+def count(file: Path, *, model: Words = None) -> Answer:
     """Count the tokens of a text or a conversation.
 
     A transcript is counted as the conversation it holds, tools included.
@@ -394,40 +392,28 @@ async def count(
     Args:
         file: A text or a transcript; '-' reads stdin.
         model: The model whose tokens are counted; by default that of the settings.
-        session: Count a stored session instead.
     """
-    if (file is None) == (session is None):
-        remedy = "Name one FILE ('-' for stdin) or a --session."
-        raise errors.ConfigurationError("It is not clear what to count.", remedy=remedy)
     name = model or AssemblerConfig().defaults.model
     if name is None:
         raise errors.MissingModelError(layers=LAYERS)
-    counter, read = TokenCounter(name), None
-    if session is not None:
-        read = ReadTranscript(tuple(active_events(await _load(sessions, session))))
-    content = "" if file is None else cli.read_text(file)
-    with suppress(errors.TranscriptError):  # then it is a text
-        read = read or transcripts.read_transcript(content)
-    rows = {"text": counter.count_text(content)} if read is None else _count(counter, read)
+    counter, content, messages = TokenCounter(name), cli.read_text(file), None
+    rows = Counter[str]()
+    try:
+        read = transcripts.read_transcript(content)
+    except errors.TranscriptError:  # it is a text
+        rows["text"] = counter.count_text(content)
+    else:
+        messages = len(read.events)
+        for event in read.events:
+            rows[event.type] += counter.count_message(event)
+        if tools := read.tools:
+            rows["tools"] = sum(map(counter.count_tool, tools))
+            rows["tools"] += counter.count_tools_overhead(tools)
+        rows["request"] = counter.request_tokens
     listed = [{"name": part, "tokens": tokens} for part, tokens in rows.items()]
-    value = {
-        "tokens": sum(rows.values()),
-        "model": name,
-        "counter": counter.name,
-        "is_exact": counter.is_exact,
-        "window_tokens": get_model_limits(name).window_tokens,
-        "messages": read and len(read.events),
-        "rows": listed,
-    }
+    value: dict[str, Json] = {"tokens": rows.total(), "model": name, "counter": counter.name}
+    value |= {"is_exact": counter.is_exact, "messages": messages, "rows": listed}
+    value["window_tokens"] = get_model_limits(name).window_tokens
     how = "counted exactly" if counter.is_exact else "estimated"
     sentence = f"{value['tokens']:,} tokens, {how} with {counter.name}."
     return Answer(value, [sentence, cli.table_of(listed, "name", "tokens")])
-
-
-def _count(counter: TokenCounter, read: ReadTranscript) -> dict[str, int]:
-    rows: dict[str, int] = {}
-    for event in read.events:
-        rows[event.type] = rows.get(event.type, 0) + counter.count_message(event)
-    if tools := read.tools:
-        rows["tools"] = sum(map(counter.count_tool, tools)) + counter.count_tools_overhead(tools)
-    return {**rows, "request": counter.request_tokens}

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from context_assembler import events
 from context_assembler.assembler import ContextAssembler
 from context_assembler.context import AssembledContext
-from context_assembler.errors import AssemblyError, MissingModelError, UnknownModelError
+from context_assembler.errors import AssemblyError, UnknownModelError
 from context_assembler.events import Body, CallRow, Json, SessionHead, is_list, is_object
 from context_assembler.forecast import CutPolicy, Simulation
 from context_assembler.history.secrets import mask
@@ -279,10 +279,9 @@ class SessionSteps:
         if step.seq:
             [body] = self._store.bodies(self.session_id, [(step.seq, step.seq)])
             names.append(as_object(body.get("made_by")).get("model"))
-        with suppress(MissingModelError):
-            agent = facade.config.agents.get(session.agent_id or "")
-            settled = facade.resolver.resolve(session=session.defaults, agent=agent)
-            names.append(settled.options.model)
+        agents, defaults = facade.config.agents, facade.config.defaults
+        names.append(session.defaults.get("model"))
+        names += [one.model for one in (agents.get(session.agent_id or ""), defaults) if one]
         for name in filter(None, names):
             with suppress(UnknownModelError):
                 return facade.registry.get(name).id

@@ -17,7 +17,7 @@ BAD = {
     "sessions --sessions sqlite:agnet.db": "Did you mean 'agent.db'?",
     "sessions --sessions sqlite:gone/agent.db": "folder",
     "sessions --sessions ": "CONTEXT_ASSEMBLER_SESSIONS",
-    "count -m gpt-5.5": "Name one FILE",
+    "count -m gpt-5.5": "--help",
     "count chat.json": "Pass --model ID",
     "count chat.json -m gtp-5.5": "Did you mean 'gpt-5.5'",
     "assemble chat": "Pass --model ID",

@@ -78,16 +78,12 @@ def test_several_sessions_of_one_file_are_numbered(run: Run) -> None:
     assert [(one["session"], one["name"]) for one in imported] == [("chat-1", "a"), ("chat-2", "b")]
 
 
-def test_a_text_a_transcript_and_a_session_are_counted(run: Run) -> None:
-    run("import", written(CHAT), *STORE)
-
+def test_a_text_and_a_transcript_are_counted(run: Run) -> None:
     text = run("count", "-", *GPT, "--json", stdin=b"Hello there, world.").json
-    transcript = run("count", "chat.json", *GPT, "--json").json
-    session = run("count", "--session", "chat", *STORE, *GPT, "--json").json
+    transcript = run("count", written(CHAT), *GPT, "--json").json
 
     assert (text["tokens"], text["is_exact"], text["messages"]) == (5, True, None)
-    assert transcript == session
-    assert [row["name"] for row in session["rows"]] == ["user", "assistant", "request"]
+    assert [row["name"] for row in transcript["rows"]] == ["user", "assistant", "request"]
     assert "tools" in run("count", str(SAMPLES / "service_desk.json"), *GPT).out
 
 
