@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -23,6 +24,7 @@ _TOOL: Final = "memory"
 NATIVE: Final[JsonObject] = {"type": "memory_20250818", "name": _TOOL}
 _PAGE_CHARS: Final = 10_000
 _MOST_CHARS: Final = 100_000
+_MOST_PLACES: Final = 100  # that a refusal names
 _ROOT: Final = "/memories"
 _NAME: Final = re.compile(r"(?![.]|node_modules$)[^\\:%]{1,255}(?<![.]part)")
 _COMMANDS: Final[Mapping[MemoryToolForm, Sequence[str]]] = {
@@ -195,7 +197,7 @@ class MemoryTool:
             for name in ("path", "old_path", "new_path"):
                 _check_path(notes.folder, str(given.get(name, _ROOT)))
             with notes.lock:  # several calls of one reply may edit the same file
-                _check_size(notes.folder, command, given)
+                _check_file(notes.folder, command, given)
                 text = str(Editor(notes.folder).execute(asked))
         except ValidationError as error:
             raise _RefusedError(f"Error: {faults_of(error)}") from error
@@ -225,9 +227,17 @@ def _check_path(root: Path, path: str) -> None:
         raise _RefusedError(f"Error: Path {clean_text(path)} would escape {_ROOT} directory")
 
 
-def _check_size(root: Path, command: str, given: JsonObject) -> None:
+def _check_file(root: Path, command: str, given: JsonObject) -> None:
+    """Refuse what would make the file too large, or would take long: many places to replace."""
     place = root / str(given.get("path", "")).removeprefix(_ROOT).strip("/")
     size = place.stat().st_size if place.is_file() and command != "delete" else 0
     size += sum(len(one.encode()) for one in plain_json(given).values() if isinstance(one, str))
     if size > MOST_FILE_BYTES:
         raise _RefusedError(f"Error: A file may have at most {MOST_FILE_BYTES:,} bytes.")
+    if command == "str_replace" and place.is_file():
+        text, old = place.read_bytes().decode("utf-8", "replace"), _text(given, "old_str")
+        found = islice(re.finditer(re.escape(old), text), _MOST_PLACES)
+        lines = [text.count("\n", 0, one.start()) + 1 for one in found]
+        if len(lines) > 1:
+            told = f"Multiple occurrences of old_str `{old}` in lines: {', '.join(map(str, lines))}"
+            raise _RefusedError(f"No replacement was performed. {told}. Please ensure it is unique")

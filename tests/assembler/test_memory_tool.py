@@ -303,6 +303,18 @@ async def test_a_view_masks_secrets_and_says_what_it_leaves_out(tmp_path: Path) 
     assert "more characters: pass a smaller view_range" in text
 
 
+async def test_a_passage_that_stands_everywhere_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("a" * 900_000)
+
+    for old in ("a", "a" * 1_000, " "):
+        [(text, is_error)] = await answered(
+            ContextAssembler(memory=tmp_path), replacing(old, "b", "/a.md"), memory_tool="files"
+        )
+
+        assert is_error
+        assert len(text) < 5_000
+
+
 async def test_files_of_another_namespace_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("secret")
     assembler = ContextAssembler(memory=NotesFolder(tmp_path, namespace="bo"))
