@@ -86,6 +86,8 @@ def test_a_report_is_plain_json() -> None:
     assert plain["warnings"] == ["Mind the gap."]
     assert plain["forecast"]["split"]["read_tokens"] == 3
     assert plain["changed"] is True
+    assert report.of("dropped", "cleared") == report.entries
+    assert len(repr(report)) < 300
 
 
 def test_a_violation_reads_as_one_line() -> None:
