@@ -42,7 +42,6 @@ Decision: TypeAlias = Literal["kept", "shortened", "cleared", "dropped", "blocke
 # system.drop: As `system.shorten`, and nothing of it fits.
 # system.frozen: What was sent stays until the next rewrite point; the change waits.
 # system.note: It has changed; the new text is a note until the next rewrite point.
-# system.fenced: The API takes no system message in that place, so it is sent as fenced text.
 # rewrite.system: The prompt is not that of the last call, so nothing is read from the cache.
 # rewrite.tools: The tools are declared again, so nothing is read from the cache.
 # active: Its instructions are in the prompt.
@@ -153,7 +152,7 @@ Rule: TypeAlias = Literal[
     Literal["file.ok", "file.missing", "file.empty", "file.unreadable", "file.blocked"],
     Literal["file.waiting", "file.shortened", "section.cut", "empty", "failed"],
     Literal["inherits", "overridden", "note", "origin", "system.shorten", "system.drop"],
-    Literal["system.frozen", "system.note", "system.fenced", "rewrite.system", "rewrite.tools"],
+    Literal["system.frozen", "system.note", "rewrite.system", "rewrite.tools"],
     Literal["active", "listed", "filter", "hidden", "broken", "too_many", "skill_budget"],
     Literal["duplicate", "disabled", "excluded", "permission", "sandbox", "name_conflict"],
     Literal["schema", "tool.schema", "tool.strict", "tool.native", "tool.count", "tool.added"],

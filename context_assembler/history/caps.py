@@ -15,8 +15,6 @@ from context_assembler.texts import shorten_text
 
 _ToolOf: TypeAlias = Callable[[str], str]
 _SHORTENED: Final = "Longer than what one entry may take; the whole text stays in the session."
-# Pictures that are scaled without being encoded otherwise.
-_SCALED_AS_THEY_ARE: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
 class Caps:
@@ -132,7 +130,7 @@ class Caps:
             return part
         from context_assembler.providers.media import WITHOUT_PILLOW, MediaRules, fit_image
 
-        fitted = fit_image(part, MediaRules("", "", _SCALED_AS_THEY_ARE, "", fit_side_px=side_px))
+        fitted = fit_image(part, MediaRules("", "", fit_side_px=side_px))
         if fitted == WITHOUT_PILLOW:
             raise MissingExtraError(f"Scaling images to {side_px:,} pixels", extra="images")
         if fitted is None or isinstance(fitted, str) or fitted[1] != "image.scaled":

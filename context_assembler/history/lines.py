@@ -81,6 +81,10 @@ _MOVED: Final = "Tool results stood apart from their calls; they were moved righ
 _PARTED: Final = "What stood between a provider's own call and its result was moved after both."
 _SERVER: Final = "A call that a provider runs itself had no result, or a result had no call."
 _BEGAN: Final = "The history began with the assistant; a minimal user turn was put in front."
+_UNREAD: Final = (
+    "The compaction that a provider wrote cannot be read here; its plain text is sent, or, if it has "
+    "none, what it covers."
+)
 _ENDED: Final = "The model refuses a history that ends on such a reply; a user turn was added."
 
 
@@ -923,7 +927,8 @@ def _active_order(
         is_readable = has_blocks and rules.reads(held)
         parts = _summary_parts(held, is_readable=is_readable)
         if has_blocks and not is_readable:
-            log.append(_unread(seq, has_text=bool(parts)))
+            did, rule = ("repaired", "twin") if parts else ("dropped", "sealed")
+            log.append(_entry(seq, did, f"compaction.{rule}", _UNREAD))
         is_replacement = "replaced_by" in held.get("metadata", ())
         if not (parts or is_replacement):
             continue
@@ -969,14 +974,6 @@ def _covers(
         spent = (f"{usage.get(f'{way}_tokens', 0):,} tokens {way}" for way in ("input", "output"))
         said += f" {made_by['model']} wrote it, with {' and '.join(spent)}."
     return _entry(seq, "kept", "compaction.covers", said)
-
-
-def _unread(seq: int, *, has_text: bool) -> ReportEntry:
-    said = "The compaction that a provider wrote cannot be read here; {} is sent instead."
-    if has_text:
-        return _entry(seq, "repaired", "compaction.twin", said.format("its plain text"))
-    said = said.format("it has no plain text, so what it covers")
-    return _entry(seq, "dropped", "compaction.sealed", said)
 
 
 # ---- lines as turns ----

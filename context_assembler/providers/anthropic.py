@@ -222,8 +222,6 @@ def media_rules(limits: ModelLimits | None) -> "MediaRules":
     return MediaRules(
         api="the Messages API",
         file_owner=NAME,
-        image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),
-        image_words="JPEG, PNG, GIF and WebP",
         max_image_chars=(5 if is_cloud else 10) * 1024 * 1024,
         max_side_px=8_000,
         fit_side_px=CROWD_SIDE_PX,
@@ -301,10 +299,6 @@ def change_forms(limits: ModelLimits) -> ChangeForms:
 # ---- messages ----
 
 # Values that `mark` keeps: each is replaced, never changed.
-_FENCED: Final = (
-    "Sent as fenced text of the user: the API takes a system message only after the user's and "
-    "before a reply."
-)
 _UNSIGNED: Final = "Thinking without a signature is left out: the API refuses it."
 _STRAY: Final = wire.Change(
     "repaired", "content.caller", "A call is sent without its caller: that program is not sent."
@@ -445,10 +439,8 @@ class Wire(wire.GrownWire):
         if not closing and not before.endswith("_tool_result"):
             closing = len(run)
         content: list[Block] = []
-        for role, blocks, fenced, may_speak in run[:closing]:
+        for role, blocks, fenced, _ in run[:closing]:
             content += fenced if role == "system" else blocks
-            if may_speak and self._takes_system:
-                self.report("system message", _FENCED, "system.fenced", "kept")
         content.sort(key=lambda block: block["type"] != "tool_result")
         if content:
             messages.append({"role": "user", "content": content})
@@ -618,28 +610,28 @@ class Wire(wire.GrownWire):
         named = block if block["type"] == "tool_reference" else as_object(block.get("tool"))
         if definition := as_object(named.get("definition")):
             self._declared |= {as_text(definition.get("name"))}
-        elif named.get("type") == "tool_reference" and (name := self._undeclared(named)):
-            did = block["type"].replace("_reference", "").replace("_", " ")
-            reason = f"It is sent as text: the tool {name} is not declared."
+        elif named.get("type") == "tool_reference" and not self._is_declared(named):
+            reason = "It is sent as text: the tool is not declared."
             self.report(block["type"], reason, "content.undeclared", "repaired")
-            return _text_blocks(part.get("text") or f"[{did} {name}]")
+            told = block["type"].replace("_reference", "").replace("_", " ")
+            name = named.get("tool_name", named.get("name"))
+            return _text_blocks(part.get("text") or f"[{told} {name}]")
         found = as_object(block.get("content"))
         if references := wire.objects_in(found.get("tool_references")):
-            names = list(map(self._undeclared, references))
-            known = [one for one, name in zip(references, names, strict=True) if name is None]
+            known = [one for one in references if self._is_declared(one)]
             block["content"] = {**found, "tool_references": known}
-            if gone := [name for name in names if name is not None]:
-                reason = f"It is sent without {', '.join(gone)}: no such tool is declared."
+            if len(known) < len(references):
+                reason = "It is sent without the tools that are not declared."
                 self.report(block["type"], reason, "content.undeclared", "repaired")
         return [block]
 
-    def _undeclared(self, reference: Block) -> str | None:
-        """Return the name of the tool that is named if nobody declares it; else name it as sent."""
+    def _is_declared(self, reference: Block) -> bool:
+        """Whether somebody declares the tool that is named; it is named as sent."""
         key = "tool_name" if "tool_name" in reference else "name"
         name = as_text(reference.get(key))
         reference[key] = self.names.get(name, name)
         is_open = any(str(tool.get("type")).startswith("mcp") for tool in self.tools)
-        return None if is_open or reference[key] in self._declared else name
+        return is_open or reference[key] in self._declared
 
     # -- tools --
 

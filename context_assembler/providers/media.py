@@ -275,8 +275,8 @@ class MediaRules(NamedTuple):
 
     api: str
     file_owner: str
-    image_types: tuple[str, ...]
-    image_words: str
+    image_types: tuple[str, ...] = _TELLING_TYPES
+    image_words: str = "JPEG, PNG, GIF and WebP"
     document_types: tuple[str, ...] = (PDF,)
     document_words: str = "PDF and plain text"
     fetches_documents: bool = True

@@ -54,13 +54,7 @@ def media_rules(limits: ModelLimits, **api: Any) -> "MediaRules":
     if is_own_api(limits):
         api |= {"max_image_chars": 20_900_000, "fit_image_chars": 10 * 1024 * 1024}
         api["max_document_chars"] = _MAX_FILE_CHARS
-    return MediaRules(
-        file_owner="openai",
-        image_types=("image/jpeg", "image/png", "image/gif", "image/webp"),
-        image_words="JPEG, PNG, GIF and WebP",
-        takes_animations=False,
-        **api,
-    )
+    return MediaRules(file_owner="openai", takes_animations=False, **api)
 
 
 def effort_of(request: Request) -> str | None:

@@ -30,7 +30,12 @@ _CALLS: Final = ("function_call", "custom_tool_call")
 _PHASES: Final = ("commentary", "final_answer")
 _OF_MODEL: Final = ("output_text", "refusal", "text", "summary_text", "reasoning_text")
 # Calls and results that can be read are no blocks: as one, nothing answers or asked for them.
-_CALLS_WITHOUT_PARTNER: Final = (*_CALLS, *(f"{kind}_output" for kind in _CALLS))
+# Nor are outputs of calls that go back as a function's, and programs, whose calls and outputs may be
+# in replies that are not sent.
+_CALLS_WITHOUT_PARTNER: Final = (
+    *(*_CALLS, *(f"{kind}_output" for kind in _CALLS)),
+    *("local_shell_call_output", "program", "program_output"),
+)
 _MARKS_OF_TEXT: Final = ("annotations", "logprobs")
 _CALL_IDS: Final = ("fc_", "ctc_", "tsc_", "sh_", "apc_", "cu_")
 # Fields that say something of the rest, not anything themselves.
@@ -62,9 +67,6 @@ NATIVE_CALLS: Final[Mapping[str, NativeCall]] = {
     "local_shell_call": NativeCall("local_shell", ("action",)),
     "computer_call": NativeCall("computer", ("action", "actions"), "computer_call_output"),
 }
-# What is sent in words: outputs of calls that go back as a function's, and programs, whose calls and
-# outputs may be in replies that are not sent.
-_IN_OTHER_WORDS: Final = tuple("local_shell_call_output program program_output".split())
 
 
 def answered_id(item: JsonObject) -> str:
@@ -202,17 +204,13 @@ class Wire(openai.OpenAIWire):
         return bool(part["type"] == "opaque" and part["provider"] == NAME and not _is_piece(part))
 
     def _flaw_of(self, block: JsonObject, role: str) -> str | None:
-        kind = kind_of(block)
+        kind, is_reply = kind_of(block), role == "assistant"
         if not kind:
             return "it has neither a type nor a role"
-        if role == "assistant" and kind.startswith("input_"):
-            return "it is not taken from the assistant"
-        if role != "assistant" and kind in (*_OF_MODEL, "reasoning"):
-            return "only the model says that"
+        if kind.startswith("input_") if is_reply else kind in (*_OF_MODEL, "reasoning"):
+            return f"it is not taken from the {role}"
         if kind in _CALLS_WITHOUT_PARTNER:
             return "the other half of its call is missing"
-        if kind in _IN_OTHER_WORDS:
-            return "it is sent in words"
         if kind == "item_reference" and not as_text(block.get("id")).startswith("msg_"):
             return "only the provider has its call or its answer"
         held = [as_text(block[key]) for key in block if key not in _ABOUT]

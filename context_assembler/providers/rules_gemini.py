@@ -296,7 +296,9 @@ def _calls(s: _Sent) -> Iterator[Row]:
 
 
 def _media(s: _Sent) -> Iterator[Row]:
-    rules, chars = gemini.media_rules(s.limits)._replace(type_at=None), 0
+    rules, chars = gemini.media_rules(s.limits), 0
+    types = (*rules.document_types, "text/")
+    rules = rules._replace(document_types=types, type_at=None)
     for part in s.unusual:
         where, fields = part.where, part.fields
         is_odd = s.is_stable and "media_resolution" in fields
