@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from context_assembler.events import Body, Json, JsonObject
-from context_assembler.history.repair import clean
 from context_assembler.models import ModelLimits, other_protocols
+from context_assembler.providers.wire import clean_json
 from context_assembler.report import ReportEntry, Rule
 
 # A request of Chat Completions has no field for the reasoning of earlier turns.
@@ -109,7 +109,7 @@ class Reader:
         made_by: JsonObject = body.get("made_by") or {}
         maker = made_by.get("provider"), made_by.get("model", ""), made_by.get("account")
         return self._objection_to(*maker) is None and all(
-            part["provider"] == self.provider and clean(part["block"]) is part["block"]
+            part["provider"] == self.provider and clean_json(part["block"]) is part["block"]
             for part in body["parts"]
             if part["type"] == "opaque"
         )

@@ -30,12 +30,6 @@ def same_parts(parts: Parts, others: Parts) -> bool:
     return len(parts) == len(others) and all(map(is_, parts, others))
 
 
-def clean(value: Json) -> Json:
-    """Return JSON without NULs and lone surrogates; the same object if there are none."""
-    made = clean_json(value)
-    return value if made == value else made
-
-
 def _without(value: JsonObject, *names: str) -> dict[str, Json]:
     return {key: held for key, held in value.items() if key not in names}
 
@@ -66,7 +60,7 @@ def _cleaned(part: JsonObject) -> JsonObject:
     A provider takes what it signed verbatim or not at all: what had to be cleaned has no signature
     any more, and signed thinking becomes readable text.
     """
-    made: JsonObject = clean(part)
+    made: JsonObject = clean_json(part)
     if made is part:
         return part
     if part["type"] == "thinking" and made.get("block") != part.get("block"):

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from context_assembler.context import Request
-from context_assembler.errors import EmptySessionError, ReplyError
+from context_assembler.errors import ReplyError
 from context_assembler.events import Json, JsonObject, compact_json, is_plain
 from context_assembler.models import ModelLimits
 from context_assembler.options import Parameters
@@ -693,14 +693,10 @@ class Wire(wire.GrownWire):
 
     def write(self, request: Request) -> Payload:
         """Return keyword arguments for `messages.create`."""
-        if not self.messages:
-            raise EmptySessionError(request.session_id)
         if request.parameters.provider_compaction == "now":
             request = self._on_demand(request)
         limits, messages = request.limits, self._fitting_messages()
-        first, last = messages[0], messages[-1]
-        if first["role"] != "user" and first["content"][0]["type"] != "compaction":
-            messages.insert(0, {"role": "user", "content": _text_blocks(wire.OPENING)})
+        last = messages[-1]
         made: Payload = {"model": limits.wire_id, **self._parameters(request, messages)}
         thinks = made.get("thinking", {}).get("type")
         is_idle = thinks == "disabled" if thinks else "budget" in limits.thinking.kinds

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from context_assembler.context import Request
-from context_assembler.errors import EmptySessionError, ReplyError
+from context_assembler.errors import ReplyError
 from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSpec, Turn
@@ -36,7 +36,6 @@ ID_RULE: Final = wire.NameRule(re.compile(r"[!-~]{1,128}"), max_chars=64)
 # Base64 of the text that the documentation names for calls whose signature nobody has.
 # https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-27)
 PLACEHOLDER: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-_CLOSING: Final = "Continue."
 
 # What a part holds next to marks; exactly one of these.
 KINDS: Final = frozenset(
@@ -441,14 +440,8 @@ class Wire(wire.GrownWire):
 
     def write(self, request: Request) -> Payload:
         """Return keyword arguments for `generate_content`; bytes are base64 text."""
-        contents, given = list(self.messages), request.parameters
+        given = request.parameters
         self.leave_history(request, *wire.MANAGED)
-        if not contents:
-            raise EmptySessionError(request.session_id)
-        if contents[0]["role"] == "model":
-            contents.insert(0, {"role": "user", "parts": [{"text": wire.OPENING}]})
-        if contents[-1]["role"] == "model":
-            contents.append({"role": "user", "parts": [{"text": _CLOSING}]})
         config: dict[str, Json] = {
             "system_instruction": self.system,
             "tools": LentList(self.tools),
@@ -471,7 +464,11 @@ class Wire(wire.GrownWire):
                 self.report(name, "The model does not heed it.", rule)
             elif value is not None:
                 config[name] = value
-        return {"model": request.limits.wire_id, "contents": LentList(contents), "config": config}
+        return {
+            "model": request.limits.wire_id,
+            "contents": LentList(self.messages),
+            "config": config,
+        }
 
     def _tool_config(self, request: Request) -> dict[str, Json]:
         """Return the tool choice, and that server tools may be next to functions.

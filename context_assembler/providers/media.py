@@ -34,7 +34,6 @@ _STARTS: Final = {
 _TELLING_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _DATA_URL: Final = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
 _LOGIN: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 _MAX_NAME_CHARS: Final = 80
 
@@ -90,16 +89,6 @@ def scheme_of(url: str) -> str:
     """Return the scheme of an address in lower case; empty if it has none."""
     found = _SCHEME.match(url)
     return "" if found is None else found[1].lower()
-
-
-def objection_to_bytes(media_type: str, encoded: str) -> str | None:
-    """Return why base64 text is not of its declared type, half a sentence; `None` if it may be."""
-    if not _BASE64.fullmatch(encoded):
-        return "its bytes are not base64"
-    told, declared = begins_as(encoded), media_type.replace("image/jpg", "image/jpeg")
-    if told and told != declared:
-        return f"its bytes are {told}, not {media_type or 'said to be so'}"
-    return "its bytes are not a PDF" if declared == PDF and not told else None
 
 
 def measure_base64(encoded: str) -> Size | None:
@@ -325,9 +314,13 @@ def settle_media(
 
 
 def find_objection(
-    part: JsonObject, rules: MediaRules, limits: ModelLimits | None
+    part: JsonObject, rules: MediaRules, limits: ModelLimits | None, *, is_sent: bool = False
 ) -> Objection | None:
-    """Return why an image or a document cannot be sent; `None` if it can."""
+    """Return why an image or a document cannot be sent; `None` if it can.
+
+    Args:
+        is_sent: Whether its declared type is sent as it is, right or wrong.
+    """
     source, is_image, text = part["source"], part["type"] == "image", part.get("text")
     if text is not None and not is_image:
         return None if text.strip() else _EMPTY
@@ -354,10 +347,11 @@ def find_objection(
             return "media.source", f"{rules.api} fetches nothing from such an address"
         is_known = rules.type_at is None or rules.type_at(source)
         return None if is_known else ("media.type", "its media type is not known")
-    encoded, media_type = source["data"], media_type_of(source)
+    encoded, told = source["data"], begins_as(source["data"])
+    media_type = bare_type(source["media_type"]) if is_sent else media_type_of(source)
     if not media_type.startswith(taken):
         return "media.type", only
-    if media_type in (*_TELLING_TYPES, PDF) and begins_as(encoded) != media_type:
+    if told != media_type and (told or media_type in (*_TELLING_TYPES, PDF)):
         return "media.type", f"its bytes are no {'PDF' if media_type == PDF else media_type}"
     size = measure_base64(encoded) if is_image else None
     counts_pages = media_type == PDF and rules.max_pdf_pages is not None

@@ -6,7 +6,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from context_assembler.context import Request
-from context_assembler.errors import EmptySessionError
 from context_assembler.events import Json, JsonObject, Usage
 from context_assembler.models import ModelLimits
 from context_assembler.ports import Payload, ToolSpec, Turn
@@ -205,23 +204,13 @@ class OpenAIWire(wire.GrownWire):
         text = wire.said(self.request.system)
         return [{"role": self.role, "content": text}] if text else []
 
-    def _opens(self) -> bool:
-        """Whether the first message needs one of the user before it."""
-        return bool(self.messages[0].get("role") == "assistant")
-
     def write(self, request: Request) -> Payload:
         """Return keyword arguments for the SDK."""
-        if not self.messages:
-            raise EmptySessionError(request.session_id)
-        before = self._system()
-        if self._opens():  # the user speaks first
-            about = {} if self.text_type == "text" else {"type": "message"}
-            before.append({**about, "role": "user", "content": wire.OPENING})
         made: Payload = {"model": request.limits.wire_id, **self._parameters(request)}
         if self.rendered_tools:
             made["tools"] = LentList(self.rendered_tools)
         made |= self._tool_choice(request)
-        made[self.key] = LentList([*before, *self.messages])
+        made[self.key] = LentList([*self._system(), *self.messages])
         return made
 
     def _sampling(self, request: Request) -> Item:

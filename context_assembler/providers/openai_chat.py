@@ -162,7 +162,7 @@ class Wire(openai.OpenAIWire):
         """Return a call, with the model's own arguments text if it is an object."""
         name = self.names[part["name"]]
         if "extras" in part and wire.own_extras(part, NAME).get("type") == "custom":
-            text = wire.text_argument(part, "input")
+            text = wire.text_argument(part)
             return {"id": call_id, "type": "custom", "custom": {"name": name, "input": text}}
         function = {"name": name, "arguments": wire.arguments_text(part, is_own=self.is_own)}
         return {"id": call_id, "type": "function", "function": function}

@@ -339,7 +339,7 @@ class Wire(openai.OpenAIWire):
         self._kinds[call_id] = kind
         item = {"type": kind, "call_id": call_id, **given}
         if kind == "custom_tool_call":
-            item |= {"name": plain["name"], asks[0]: wire.text_argument(part, asks[0])}
+            item |= {"name": plain["name"], asks[0]: wire.text_argument(part)}
         if kind == "computer_call":
             item |= {"pending_safety_checks": list[Json](), "status": "completed"}
             self._screens[call_id] = {**item, **kept}, plain
@@ -473,11 +473,6 @@ class Wire(openai.OpenAIWire):
                 mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
                 made[0]["content"] = [{"type": "input_text", "text": text, **mark}]
         return made
-
-    def _opens(self) -> bool:
-        first = self.messages[0]
-        is_own = first.get("type") in ("compaction", "additional_tools")
-        return not is_own and first.get("role") in (None, "assistant")
 
     def _parameters(self, request: Request) -> Item:
         """Return the reply's length, reasoning, sampling, and how the prefix is cached.

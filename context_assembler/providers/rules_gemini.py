@@ -305,15 +305,12 @@ def _media(s: _Sent) -> Iterator[Row]:
         yield is_odd, "G11", where, "a resolution needs http_options with api_version v1beta"
         shown = None if gemini.find_flaw(fields) else media.media_of(fields, gemini.NAME)
         source: JsonObject = shown["source"] if shown is not None else {}
-        kind, data = as_text(source.get("media_type")), as_text(source.get("data"))
-        chars += len(data)
+        chars += len(data := as_text(source.get("data")))
         if shown is None or not (data or media.scheme_of(as_text(source.get("url")))):
             continue  # a file of Google's is known by its name
-        rule, why = media.find_objection(shown, rules, s.limits) or ("", "")
+        rule, why = media.find_objection(shown, rules, s.limits, is_sent=True) or ("", "")
         is_sure = rule in ("media.source", "media.unsupported")
         yield why, "G12" if is_sure else "G12?", where, f"would be refused: {why}"
-        told = media.objection_to_bytes(kind, data) if kind and data else None
-        yield told, "G12?", where, str(told)
     is_odd = chars > gemini.MAX_INLINE_CHARS
     yield is_odd, "G12", "contents", f"{chars:,} characters of base64; upload the files"
 

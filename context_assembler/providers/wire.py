@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b, sha256
 from math import inf, nan
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
@@ -23,7 +24,6 @@ from context_assembler.ports import ToolPlan, ToolSearch, ToolSpec, Turn
 from context_assembler.report import Decision, ReportEntry, Rule, Violation
 from context_assembler.texts import FORGED, REMINDER_TAG, SUMMARY_TAG, clean_text, escape_tag, fence
 
-OPENING: Final = "(The conversation starts with the assistant.)"
 NO_OUTPUT: Final = "(no output)"
 NO_RESULT: Final = "No result was recorded for this call; it may or may not have run."
 INVALID_JSON: Final = "INVALID_JSON"  # the argument that holds text which is not a JSON object
@@ -46,10 +46,11 @@ def plain_json(value: Json) -> Json:
 
 def clean_json(value: Json) -> Json:
     """Return the value if its text is clean, else a clean copy."""
-    try:
-        return plain_json(value) if "\\u0000" in dump_json(value).decode() else value
-    except UnicodeDecodeError:
-        return plain_json(value)
+    with suppress(UnicodeDecodeError):
+        if "\\u0000" not in dump_json(value).decode():
+            return value
+    made = plain_json(value)
+    return value if made == value else made
 
 
 def without_nulls(fields: JsonObject) -> dict[str, Json]:
@@ -105,10 +106,10 @@ def arguments_text(call: JsonObject, *, is_own: bool) -> str:
     return compact_json(plain_json(call.get("arguments", {})))
 
 
-def text_argument(call: JsonObject, name: str) -> str:
+def text_argument(call: JsonObject) -> str:
     """Return the one argument, text, of a call of a custom tool."""
     arguments = plain_json(call.get("arguments", {}))
-    given = arguments.get(name)
+    given = arguments.get("input")
     return given if isinstance(given, str) else compact_json(arguments)
 
 
@@ -262,8 +263,6 @@ class CallIds:
         self._is_answered = True
         if waiting := self._open.get(call_id):
             return waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        if earlier := self._sent.get(call_id):
-            return earlier[-1]
         return call_id if self._takes(call_id) else self._rule.change(call_id)
 
     def mark(self) -> object:
@@ -288,8 +287,7 @@ class GrownWire:
 
     An element that was in `messages` is never changed: a merge replaces the last one. `write` returns
     keyword arguments for the SDK, plain JSON that belongs to the caller; an `UnsupportedRequestError`
-    if the API cannot express the request for this model, an `EmptySessionError` if no message has
-    anything to send.
+    if the API cannot express the request for this model.
 
     What counts for the prefix hash goes to `_units`: what is rendered, without reasoning,
     before neighbours merge. `_restart` is the first unit that counts, if a provider's compaction

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from context_assembler.errors import EmptySessionError, ReplyError, UnsupportedRequestError
+from context_assembler.errors import ReplyError, UnsupportedRequestError
 from context_assembler.providers import PROVIDERS, provider_for_reply
 from tests.providers.builders import render, user
 
@@ -43,12 +43,6 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 def test_what_the_api_cannot_express_is_an_error(provider: str, options: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedRequestError, match=f"{provider} cannot take this request"):
         render(provider, user("a"), **options)
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_history_that_says_nothing_is_an_error(provider: str) -> None:
-    with pytest.raises(EmptySessionError):
-        render(provider, user(" "))
 
 
 CHAT, RESPONSE = {"object": "chat.completion"}, {"object": "response"}
