@@ -5,8 +5,8 @@ from operator import is_
 from typing import Final
 
 from context_assembler import events
-from context_assembler.events import Body, Json, JsonObject
-from context_assembler.providers.wire import INVALID_JSON, NO_RESULT, clean_json, text_part
+from context_assembler.events import Body, JsonObject
+from context_assembler.providers.wire import INVALID_JSON, NO_RESULT, clean_json, text_part, without
 from context_assembler.report import Decision
 from context_assembler.texts import clean_text
 
@@ -30,16 +30,12 @@ def same_parts(parts: Parts, others: Parts) -> bool:
     return len(parts) == len(others) and all(map(is_, parts, others))
 
 
-def _without(value: JsonObject, *names: str) -> dict[str, Json]:
-    return {key: held for key, held in value.items() if key not in names}
-
-
 def without_signature(part: JsonObject) -> JsonObject:
     """Return a part that says something by itself without its signature; itself if it has none."""
     if part.get("signature"):
-        return _without(part, "signature")
+        return without(part, "signature")
     if part["type"] == "opaque" and events.is_signed_block(part):
-        return {**part, "block": _without(part["block"], *events.THOUGHT_SIGNATURES)}
+        return {**part, "block": without(part["block"], *events.THOUGHT_SIGNATURES)}
     return part
 
 
@@ -64,7 +60,7 @@ def _cleaned(part: JsonObject) -> JsonObject:
     if made is part:
         return part
     if part["type"] == "thinking" and made.get("block") != part.get("block"):
-        return _without(made, "block")
+        return without(made, "block")
     return without_signature(made)
 
 

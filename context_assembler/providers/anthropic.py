@@ -526,7 +526,8 @@ class Wire(wire.GrownWire):
             yield {"type": "tool_removal", "tool": reference}
         for tool in added:
             told: Block = {"type": "tool_reference", "name": self.names[tool.name]}
-            if _told(self._known.get(tool.name)) != _told(tool):
+            known = self._known.get(tool.name)
+            if known is None or _told(known) != _told(tool):
                 told = {"type": "tool_definition", "definition": self._client_tool(tool)}
             self._known = {**self._known, tool.name: tool}
             yield {"type": "tool_addition", "tool": told}
@@ -894,10 +895,8 @@ class Wire(wire.GrownWire):
         return as_text(self.container.get("id"))
 
 
-def _told(tool: ToolSpec | None) -> Json:
+def _told(tool: ToolSpec) -> Json:
     """Return what a model reads of a tool."""
-    if tool is None:
-        return None
     read = tool.name, tool.description, tool.input_schema, tool.is_strict, tool.native_specs
     return *read, tuple(tool.allowed_callers)
 
@@ -923,7 +922,7 @@ def _program_of(part: JsonObject) -> Json:
 
 
 def _unbound(part: JsonObject) -> JsonObject:
-    own = {key: held for key, held in wire.own_extras(part, NAME).items() if key != "caller"}
+    own = wire.without(wire.own_extras(part, NAME), "caller")
     return {**part, "extras": {**part["extras"], NAME: own}}
 
 
@@ -1207,9 +1206,8 @@ def _read_block(
 
 
 def _opaque(block: JsonObject) -> JsonObject:
-    own = {key: held for key, held in block.items() if key != "parsed_output"}  # the SDK's
-    text = describe_block(own)
-    return {"type": "opaque", "provider": NAME, "block": own} | ({"text": text} if text else {})
+    own = wire.without(block, "parsed_output")  # the SDK's
+    return wire.opaque_part(NAME, own, describe_block(own))
 
 
 def _own(fields: JsonObject) -> dict[str, Json]:

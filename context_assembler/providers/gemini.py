@@ -331,7 +331,8 @@ class Wire(wire.GrownWire):
         """Append parts: neighbours of one role become one content, except after responses."""
         if not parts:
             return
-        self._units.append([role, [_unsigned(part) for part in parts if not _is_thought(part)]])
+        counted = [wire.without(p, "thought_signature") for p in parts if not _is_thought(p)]
+        self._units.append([role, counted])
         messages, last = self.messages, self.messages[-1] if self.messages else None
         if last and last["role"] == role and "function_response" not in last["parts"][0]:
             parts = [*last["parts"], *parts]
@@ -529,10 +530,6 @@ def _is_thought(part: JsonObject) -> bool:
     return is_thought or (is_bare and not str(part.get("text", "")).strip())
 
 
-def _unsigned(part: dict[str, Json]) -> dict[str, Json]:
-    return {k: v for k, v in part.items() if k != "thought_signature"}
-
-
 # ---- replies ----
 
 _GOOD_ENDS: Final = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS")
@@ -672,8 +669,7 @@ def read_part(block: JsonObject, call_id: str, where: str, note: wire.Note) -> J
 
 
 def _opaque(block: JsonObject) -> JsonObject:
-    own = {"type": "opaque", "provider": NAME, "block": dict(block), "text": readable_text(block)}
-    return {key: held for key, held in own.items() if held or key == "block"}
+    return wire.opaque_part(NAME, block, readable_text(block))
 
 
 def read_media(block: JsonObject) -> JsonObject | None:

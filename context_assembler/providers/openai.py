@@ -245,6 +245,9 @@ class OpenAIWire(wire.GrownWire):
             among = self._choice_among("required" if mode == "any" else mode, names)
         if choice is None:
             return {"tool_choice": among} if among else {}
+        if choice.allowed is not None and not self.is_own:
+            reason = "The server cannot limit a call to some of the tools."
+            self.report("allowed_tools", reason, "parameter.allowed_tools")
         if mode in ("any", "tool"):
             self.check_forced(request, [tool.name for tool in self.tools])
         if not self.rendered_tools:

@@ -80,10 +80,6 @@ class Wire(openai.OpenAIWire):
         self._tool_of: dict[str, str] = {}  # ids of the newest reply's calls → tool
         self.tools = self._offer(most=openai.MAX_TOOLS)
         self.rendered_tools = [self._native(tool) or self._tool(tool) for tool in self.tools]
-        choice = request.parameters.tool_choice
-        if choice is not None and choice.allowed is not None and not self.is_own:
-            reason = "The server cannot limit a call to some of the tools."
-            self.report("allowed_tools", reason, "parameter.allowed_tools")
 
     def _head(self) -> Json:
         return [NAME, self._system(), self.rendered_tools]

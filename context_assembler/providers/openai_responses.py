@@ -144,7 +144,7 @@ class Wire(openai.OpenAIWire):
                 why = "OpenAI refuses an item that comes twice."
                 self.report(own_id, why, "content.repeated")
             elif own_id and before.get("id") == own_id:
-                self.messages.append(_without(("id",), item))
+                self.messages.append(wire.without(item, "id"))
             else:
                 self._places[own_id] = len(self.messages)
                 self.messages.append(item)
@@ -715,12 +715,6 @@ def read_reply(reply: Any, request: Request | None = None) -> wire.Reply:
     return wire.Reply(NAME, as_text(body.get("model")), parts, *about, warnings=(*warnings,))
 
 
-def _without(keys: Iterable[str], value: Json) -> Json:
-    fields: Any = value
-    is_object = isinstance(value, Mapping)
-    return {k: held for k, held in fields.items() if k not in keys} if is_object else value
-
-
 def _join_events(events: Sequence[Item]) -> Item | None:
     """Return the response as far as it came; `None` if the events report none.
 
@@ -799,7 +793,7 @@ def _read_item(
         is_sealed = as_text(item.get("encrypted_content"))
         own = {"block": kept} if is_sealed else {"extras": {NAME: kept}}
         part: JsonObject = {"type": "thinking", "text": text, "provider": NAME, **own}
-        return [part if text else _without(("text",), part)]
+        return [part if text else wire.without(part, "text")]
     given: Json = item.get("arguments")
     read: tuple[str, ...] = ("call_id", "name", "type", "arguments")
     if call_id not in answered and is_left_to_client(item):
@@ -807,7 +801,7 @@ def _read_item(
         read, given = ("call_id", "name", *NATIVE_CALLS[kind].asks), _asked(item)
     elif kind != "function_call":
         return [_whole(item)]
-    kept = wire.without_nulls(_without(read, item))
+    kept = wire.without_nulls(wire.without(item, *read))
     extras = {NAME: kept} if kept else None
     name, where = names.get(name, name), f"{where}.arguments"
     return [wire.read_call(call_id, name, given, where, note, extras=extras)]
@@ -831,21 +825,19 @@ def is_left_to_client(item: JsonObject) -> bool:
 
 
 def _whole(item: JsonObject) -> JsonObject:
-    told = describe(item)
-    own = {"type": "opaque", "provider": NAME, "block": dict(item)}
-    return own | ({"text": told} if told else {})
+    return wire.opaque_part(NAME, item, describe(item))
 
 
 def _read_message(item: JsonObject) -> list[JsonObject]:
     """Return one text for each piece of a message; a message with anything else stays whole."""
-    content, about = item.get("content"), _without(("type", "role", "content"), item)
+    content, about = item.get("content"), wire.without(item, "type", "role", "content")
     pieces = [{"text": content}] if isinstance(content, str) else objects_in(content)
     parts: list[JsonObject] = []
     for piece in pieces:
         kind = piece.get("type", "output_text")
         if kind not in ("output_text", "input_text") or not isinstance(piece.get("text"), str):
             return [_whole(item)]
-        marks = _without(("type", "text", "parsed"), piece)
+        marks = wire.without(piece, "type", "text", "parsed")
         kept = wire.without_nulls({**about, **{key: marks[key] for key in marks if marks[key]}})
         extras = {"extras": {NAME: kept}} if kept else {}
         parts.append({"type": "text", "text": piece["text"], **extras})
@@ -904,7 +896,7 @@ def _read_input(
         note(where, f"has the unknown role {role!r:.40}; the message is left out")
     elif kind == "message":
         content = kept.pop("content", None)
-        kept = _without(("type",) if role == "system" else ("type", "role"), kept)
+        kept = wire.without(kept, "type", "" if role == "system" else "role")
         parts = openai.read_content(content, f"{where}.content", note, provider=NAME)
         about = {"metadata": {NAME: kept}} if kept else {}
         yield "user" if role == "user" else "system", {"parts": parts, **about}
@@ -918,7 +910,7 @@ def _read_input(
         output = kept.pop("output", None)
         result["content"] = openai.read_content(output, f"{where}.output", note, provider=NAME)
         read = ("type", "call_id") if kind == "function_call_output" else ("call_id",)
-        kept = _without(read, kept)
+        kept = wire.without(kept, *read)
         yield "tool_result", {"parts": [result]} | ({"metadata": {NAME: kept}} if kept else {})
     else:
         if kind == "item_reference":

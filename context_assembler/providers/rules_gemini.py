@@ -127,8 +127,8 @@ class _Sent:
         is_retired = today is not None and retires is not None and today >= retires
         generation = None if is_retired else gemini.generation_of(self.model)
         # Whether the model is known to insist on signed calls and to think by levels, or known not to.
-        self.is_signed = generation is not None and generation >= gemini.SIGNED
-        self.is_unsigned = generation is not None and generation < gemini.SIGNED
+        self.is_signed = bool(generation and generation >= gemini.SIGNED)
+        self.is_unsigned = bool(generation) and not self.is_signed
         self.generation = generation
         self.tools = list(map(snake_fields, _listed(self.config.get("tools"))))
         is_path = self.given_model.startswith(("projects/", "publishers/"))

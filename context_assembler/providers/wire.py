@@ -58,6 +58,11 @@ def without_nulls(fields: JsonObject) -> dict[str, Json]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
+def without(fields: JsonObject, *names: str) -> dict[str, Json]:
+    """Return the fields but these."""
+    return {key: value for key, value in fields.items() if key not in names}
+
+
 def as_object(value: Json) -> dict[str, Json]:
     """Return the object; an empty one for anything else."""
     given: Any = value
@@ -610,6 +615,12 @@ Settle: TypeAlias = Callable[[JsonObject, str, list[Change]], list[JsonObject]]
 def text_part(text: str) -> JsonObject:
     """Return the text as a stored part."""
     return {"type": "text", "text": text}
+
+
+def opaque_part(provider: str, block: JsonObject, text: str) -> JsonObject:
+    """Return a provider's block, and the text in it, as a stored part."""
+    told = {"text": text} if text else {}
+    return {"type": "opaque", "provider": provider, "block": dict(block), **told}
 
 
 def is_attachment(part: JsonObject) -> bool:
