@@ -91,22 +91,27 @@ def refuse_unsayable(given: Json, *, tool: str) -> None:
     Raises:
         InvalidToolError: It is so, or holds something that is.
     """
-    left, waiting = _MAX_CHARS, [(given, 0)]
-    while waiting:
-        held, level = waiting.pop()
-        left -= _CHARS_OF_A_VALUE + (len(held) if isinstance(held, str) else 0)
-        inner = as_object(held)
-        waiting += [(one, level + 1) for one in (*inner, *inner.values(), *as_list(held))]
-        is_number = isinstance(held, int | float) and abs(held) <= _MAX_NUMBER
-        if not (held is None or is_number or isinstance(held, str | Mapping | list | tuple)):
-            said = f"its definition holds {brief(held)}, which no request can carry"
-        elif left < 0:
+    left, level = _MAX_CHARS, [given]
+    for _ in range(_MAX_LEVELS + 1):
+        inner: list[Json] = []
+        left -= _CHARS_OF_A_VALUE * len(level)
+        for held in level:
+            if isinstance(held, str):
+                left -= len(held)
+            elif isinstance(held, dict | Mapping):
+                inner += (*held, *held.values())
+            elif isinstance(held, list | tuple):
+                inner += held
+            elif not (held is None or (isinstance(held, int | float) and abs(held) <= _MAX_NUMBER)):
+                said = f"its definition holds {brief(held)}, which no request can carry"
+                raise InvalidToolError(tool, reason=said)
+        if left < 0:
             said = f"its definition has more than {_MAX_CHARS:,} characters"
-        elif level > _MAX_LEVELS:
-            said = "its definition is nested too deeply"
-        else:
-            continue
-        raise InvalidToolError(tool, reason=said)
+            raise InvalidToolError(tool, reason=said)
+        if not inner:
+            return
+        level = inner
+    raise InvalidToolError(tool, reason="its definition is nested too deeply")
 
 
 def canonical_schema(schema: Json, *, tool: str, is_ordered: bool = False) -> CanonicalSchema:

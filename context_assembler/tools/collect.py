@@ -210,27 +210,23 @@ _offers: dict[tuple[str, str], _Offer] = {}
 
 
 def _offer_of(spec: ToolSpec, source: str) -> _Offer:
+    is_ordered = spec.source == "functions"
     try:
+        refuse_unsayable([spec.description, spec.input_schema, spec.native_specs], tool=spec.name)
         raw = repr(_FIELDS(spec))
-    except RecursionError:
-        raw = spec.name
-    offer = _offers.get((raw, source))
-    if offer is None:
-        given = [spec.description, spec.input_schema, spec.native_specs]
-        is_ordered = spec.source == "functions"
-        try:
-            refuse_unsayable(given, tool=spec.name)
+        offer = _offers.get((raw, source))
+        if offer is None:
             schema, repairs = canonical_schema(
                 spec.input_schema, tool=spec.name, is_ordered=is_ordered
             )
             sound = replace(spec, input_schema=schema, source=source)
             # The order in which a source gives properties is not what sorts its tools.
             offer = _Offer(sound, repr(_FIELDS(sound)), what_is_read(sound), repairs)
-        except InvalidToolError as problem:
-            return _Offer(replace(spec, source=source), raw, problem=problem)
-        if len(_offers) >= _MOST_OFFERS:
-            _offers.clear()
-        _offers[raw, source] = offer
+            if len(_offers) >= _MOST_OFFERS:
+                _offers.clear()
+            _offers[raw, source] = offer
+    except InvalidToolError as problem:
+        return _Offer(replace(spec, source=source), spec.name, problem=problem)
     return offer
 
 
