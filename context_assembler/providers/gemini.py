@@ -664,8 +664,7 @@ def read_part(block: JsonObject, call_id: str, where: str, note: wire.Note) -> J
         return part | ({"block": dict(block)} if signature else {})
     if kinds == {"text"} and fields.keys() <= {"text", "thought", "thought_signature"}:
         return {**text_part(text), **signed}
-    media = read_media(block) if len(kinds) == 1 and fields.keys() == kinds else None
-    return media or _opaque(block)
+    return read_media(block) or _opaque(block)
 
 
 def _opaque(block: JsonObject) -> JsonObject:
@@ -682,7 +681,8 @@ def read_media(block: JsonObject) -> JsonObject | None:
     fields = snake_fields(block)
     held = snake_fields(fields.get("inline_data") or fields.get("file_data"))
     is_known = as_text(held.get("mime_type")).startswith(("image/", "text/", "application/pdf"))
-    is_own = held.keys() - _MEDIA_FIELDS or _OWN_STORAGE.match(as_text(held.get("file_uri")))
+    uri = as_text(held.get("file_uri"))
+    is_own = len(fields) > 1 or held.keys() - _MEDIA_FIELDS or _OWN_STORAGE.match(uri)
     return media_of(block, NAME) if is_known and not is_own else None
 
 

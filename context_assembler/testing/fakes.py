@@ -76,7 +76,7 @@ class ManualClock:
 class WordCounter:
     """A token counter that a reader of a test can follow: one word is one token."""
 
-    name = "words"
+    name, is_exact = "words", True
 
     def count_text(self, text: str) -> int:
         """Return the number of words."""
