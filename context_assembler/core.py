@@ -58,7 +58,7 @@ from context_assembler.ports import (
     change_part,
 )
 from context_assembler.providers import PROVIDERS, check_payload
-from context_assembler.providers.lent import fresh_json
+from context_assembler.providers.wire import fresh_json
 from context_assembler.report import Decision, ReportEntry, Rule, Violations
 from context_assembler.tokens import CounterName, Family, family_for
 from context_assembler.truncation import Cut, History, Plan, Shortened, cut_entries

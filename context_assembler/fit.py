@@ -22,9 +22,8 @@ from context_assembler.models import ModelLimits, get_model_limits, protocol_for
 from context_assembler.ports import OwnStrategy, Turn
 from context_assembler.providers import PROVIDERS, check_payload
 from context_assembler.providers.gemini import ContentReader
-from context_assembler.providers.lent import fresh_json
 from context_assembler.providers.openai_chat import check_tools
-from context_assembler.providers.wire import as_object, text_of, text_part
+from context_assembler.providers.wire import as_object, fresh_json, text_of, text_part
 from context_assembler.report import ReportEntry
 from context_assembler.tokens import CounterName, family_for
 from context_assembler.tools.sources import ListedTools

@@ -21,9 +21,8 @@ from context_assembler.ports import (
     read_change,
 )
 from context_assembler.providers import wire
-from context_assembler.providers.lent import LentList, peek
 from context_assembler.providers.schemas import closed_schema, root_object_schema, walk_schemas
-from context_assembler.providers.wire import as_list, as_object, as_text, plain_json
+from context_assembler.providers.wire import LentList, as_list, as_object, as_text, peek, plain_json
 from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:

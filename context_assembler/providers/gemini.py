@@ -15,9 +15,16 @@ from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSpec, Turn
 from context_assembler.providers import wire
-from context_assembler.providers.lent import LentList, fresh_json
 from context_assembler.providers.schemas import root_object_schema, target_of, walk_schemas
-from context_assembler.providers.wire import Change, as_list, as_object, as_text, text_part
+from context_assembler.providers.wire import (
+    Change,
+    LentList,
+    as_list,
+    as_object,
+    as_text,
+    fresh_json,
+    text_part,
+)
 from context_assembler.report import ReportEntry, Rule
 from context_assembler.texts import clean_text
 

@@ -10,13 +10,12 @@ from context_assembler.events import Json, JsonObject, Usage
 from context_assembler.models import ModelLimits
 from context_assembler.ports import Payload, ToolSpec, Turn
 from context_assembler.providers import wire
-from context_assembler.providers.lent import LentList
 from context_assembler.providers.schemas import (
     closed_schema,
     objection_to_strict,
     root_object_schema,
 )
-from context_assembler.providers.wire import as_list, as_object, as_text
+from context_assembler.providers.wire import LentList, as_list, as_object, as_text
 from context_assembler.texts import clean_text
 
 if TYPE_CHECKING:

@@ -12,9 +12,15 @@ from context_assembler.events import Json, JsonObject, compact_json
 from context_assembler.models import ModelLimits
 from context_assembler.ports import ChangeForms, Payload, ToolSearch, ToolSpec, Turn, read_change
 from context_assembler.providers import openai, wire
-from context_assembler.providers.lent import LentList
 from context_assembler.providers.openai import Item
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
+from context_assembler.providers.wire import (
+    LentList,
+    as_list,
+    as_object,
+    as_text,
+    objects_in,
+    plain_json,
+)
 from context_assembler.texts import clean_text
 
 NAME: Final = "openai_responses"

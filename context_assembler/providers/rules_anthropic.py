@@ -10,9 +10,8 @@ from context_assembler.events import Json, JsonObject, is_plain
 from context_assembler.models import ModelLimits
 from context_assembler.providers import anthropic, wire
 from context_assembler.providers.anthropic import THINKING_TYPES
-from context_assembler.providers.lent import peek
 from context_assembler.providers.schemas import ROOT_UNIONS, walk_schemas
-from context_assembler.providers.wire import as_list, as_object, as_text
+from context_assembler.providers.wire import as_list, as_object, as_text, peek
 from context_assembler.report import Violation
 
 _DOCS: Final = "https://platform.claude.com/docs/en"

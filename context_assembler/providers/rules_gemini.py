@@ -14,9 +14,8 @@ from context_assembler.events import Json, JsonObject
 from context_assembler.models import ModelLimits
 from context_assembler.providers import gemini, media, wire
 from context_assembler.providers.gemini import KINDS, snake_fields
-from context_assembler.providers.lent import peek
 from context_assembler.providers.schemas import target_of, walk_schemas
-from context_assembler.providers.wire import as_list, as_object, as_text
+from context_assembler.providers.wire import as_list, as_object, as_text, peek
 from context_assembler.report import Violation
 
 _DOCS: Final = "https://ai.google.dev/gemini-api/docs"

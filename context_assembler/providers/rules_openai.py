@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from context_assembler.events import Json, JsonObject, broken_bound
 from context_assembler.models import ModelLimits
 from context_assembler.providers import openai, schemas, wire
-from context_assembler.providers.lent import peek
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in
+from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, peek
 from context_assembler.report import Violation
 
 # Whether it is broken, rule, place, what is wrong; and whether the server is sure to refuse it.

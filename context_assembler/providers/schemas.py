@@ -13,8 +13,14 @@ from typing import Final, NamedTuple
 
 from context_assembler.errors import InvalidToolError, brief
 from context_assembler.events import Json, JsonObject, compact_json
-from context_assembler.providers.lent import fresh_json
-from context_assembler.providers.wire import as_list, as_object, as_text, objects_in, plain_json
+from context_assembler.providers.wire import (
+    as_list,
+    as_object,
+    as_text,
+    fresh_json,
+    objects_in,
+    plain_json,
+)
 
 _words = str.split
 ROOT_UNIONS: Final = ("anyOf", "oneOf", "allOf")
