@@ -11,7 +11,6 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
-    Protocol,
     Required,
     TypeAlias,
     TypedDict,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from openai.types.responses import ToolParam as ResponsesTool
 
     from context_assembler.compaction import CompactionCheck
+    from context_assembler.core import Call
     from context_assembler.models import ModelLimits
     from context_assembler.options import Parameters
     from context_assembler.report import Report
@@ -233,62 +233,6 @@ class GeminiPayload(TypedDict):
 # ---- the context ----
 
 
-class Call(Protocol):
-    """What the core knows of one call; every answer is computed when it is asked for."""
-
-    session_id: str
-    model_id: str
-    agent_id: str | None
-    provider: str
-    request: Request
-    last_seq: int
-    incarnation: str
-    cut_id: int
-    strategy: str
-    active_skills: tuple[str, ...]
-    skill_allowed_tools: Mapping[str, tuple[str, ...]]
-
-    def ledger(self) -> Ledger:
-        """Return who uses how many tokens."""
-        ...
-
-    def truncation(self) -> "Truncation":
-        """Return what the cut left out."""
-        ...
-
-    def report(self) -> "Report":
-        """Return what became of every piece, and why."""
-        ...
-
-    def compaction(self, *, is_explicit: bool = False) -> "CompactionCheck":
-        """Return whether the session should be compacted as it is."""
-        ...
-
-    def columns(self) -> tuple[bytes, list[int], list[int]]:
-        """Return kinds, tokens and events of the lines of the history, without any cut."""
-        ...
-
-    def turns(self) -> list[Turn]:
-        """Return the turns that are sent, as copies, with the ids of their events."""
-        ...
-
-    def payload(self, provider: str) -> Payload:
-        """Return keyword arguments for a provider's SDK."""
-        ...
-
-    def check(self, provider: str, payload: Payload, *, is_whole: bool) -> Violations:
-        """Return the rules that a payload breaks, in what was not checked before or in all of it."""
-        ...
-
-    def sent(self, provider: str) -> Sent:
-        """Return what `record` keeps."""
-        ...
-
-    def other(self, provider: str) -> "Call":
-        """Return the same call for another provider."""
-        ...
-
-
 class Truncation(NamedTuple):
     """What a cut did: messages left out, and the history's tokens before and after it."""
 
@@ -311,7 +255,7 @@ class ContextMetadata:
             wish that the application may grant; nothing is limited by it here.
     """
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: "Call") -> None:
         self._call = call
         self.session_id, self.model_id = call.session_id, call.model_id
         self.asked_model = call.request.limits.asked_id
@@ -368,7 +312,7 @@ class AssembledContext:
     It never changes, and neither does what it renders, however its session grows.
     """
 
-    def __init__(self, call: Call, *, checks_payloads: bool = True) -> None:
+    def __init__(self, call: "Call", *, checks_payloads: bool = True) -> None:
         self._call, self._checks = call, checks_payloads
         self.metadata = ContextMetadata(call)
 

@@ -47,7 +47,6 @@ from context_assembler.models import ModelLimits, protocol_for
 from context_assembler.ports import (
     HISTORY_SOURCE,
     TOOLS_NOTE,
-    ColumnStore,
     Payload,
     PromptSection,
     StoredColumns,
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from context_assembler.compaction import CompactionCheck
     from context_assembler.forecast import Replay
     from context_assembler.report import CacheForecast
+    from context_assembler.sessions.sqlite import SqlStore
 
 _AHEAD: Final = 4  # events that are read together if one of them is looked at
 _MOST_AHEAD: Final = 256  # if those before it were, one after the other
@@ -174,7 +174,7 @@ class Core:
 
     def __init__(
         self,
-        store: ColumnStore,
+        store: "SqlStore",
         *,
         resolve_model: Callable[[str], str],
         counter: CounterName = "auto",
@@ -253,7 +253,7 @@ class Core:
             call = self.call(inputs._replace(notes=others, entries=entries))
         return AssembledContext(call, checks_payloads=inputs.checks_payloads)
 
-    def call(self, inputs: Inputs) -> "_Call":
+    def call(self, inputs: Inputs) -> "Call":
         """Return what `assemble` makes a context of."""
         live = self._live(inputs)
         with live.lock:
@@ -313,7 +313,7 @@ class Core:
 class _Shelf:
     """The bodies of one session that one call looks at, each read once."""
 
-    def __init__(self, store: ColumnStore, session_id: str) -> None:
+    def __init__(self, store: "SqlStore", session_id: str) -> None:
         self._store, self._session_id = store, session_id
         self.last_seq = self._end = 0
         self._ahead = _AHEAD
@@ -609,7 +609,7 @@ class _Live:
 
     # ---- one call ----
 
-    def call(self, inputs: Inputs) -> "_Call":
+    def call(self, inputs: Inputs) -> "Call":
         """Return the call that these inputs ask for."""
         try:
             return self._call(inputs)
@@ -621,7 +621,7 @@ class _Live:
                 self.store.keep_derived(self.session_id, self._form_purpose, values)
                 self._formed[0], self._fresh = self.last_seq, {}
 
-    def _call(self, inputs: Inputs) -> "_Call":
+    def _call(self, inputs: Inputs) -> "Call":
         self.serial += 1
         # 1. What the last call added at the end is taken off again.
         if self.timeline.is_closed:
@@ -658,7 +658,7 @@ class _Live:
             self._request = request
         tail = self._render(cut)
         # 6. and 7. The payload is checked, and copied, when somebody asks for it.
-        return _Call(self, inputs, request, cut, tail)
+        return Call(self, inputs, request, cut, tail)
 
     def _correct(self, inputs: Inputs) -> None:
         """Take the corrections that hold; counts of what was sent stay."""
@@ -949,7 +949,7 @@ class _Live:
         return {**turn, "parts": turn["parts"][:end]}
 
 
-class _Call:
+class Call:
     """What one call sends, and every answer about it, computed when it is asked for."""
 
     def __init__(
@@ -979,7 +979,7 @@ class _Call:
         self._log, self._sent_entries = (*timeline.log, *live.left), tuple(live.wire.entries)
         self._fixed, self._budget = live.fixed, live.budget_tokens
         self._fixed_tokens = live.fixed_tokens
-        self._others: dict[str, _Call] = {}
+        self._others: dict[str, Call] = {}
         self._wire: Any = None
 
     def _notes(self) -> Iterator[SessionEvent]:
@@ -1039,7 +1039,7 @@ class _Call:
             turn["id"] = ids.get(str(turn.get("seq")), "")
         return turns
 
-    def other(self, provider: str) -> "_Call":
+    def other(self, provider: str) -> "Call":
         """Return the same call for another provider."""
         if provider == self.provider:
             return self

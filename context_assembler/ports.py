@@ -21,7 +21,6 @@ from typing import (
 
 from context_assembler.events import (
     Body,
-    CallRow,
     Json,
     JsonObject,
     Origin,
@@ -398,107 +397,6 @@ class StoredColumns(NamedTuple):
     reasoning: "array[int]"  # by one family ("I"): `count_reasoning`
 
 
-class ColumnStore(Protocol):
-    """What the core reads and writes, synchronously; bundled stores offer it.
-
-    For any other `SessionStore` the facade keeps a mirror in memory (`sessions.MemoryStore`) and
-    loads into it what is new. Sequence ranges are inclusive on both ends.
-
-    `append_now` keeps one derived form by itself: for each event with the flag `SIGNED`, under the
-    purpose `signed`, the list `[provider, model, account, prefix]` of who made it. With an event of
-    type `rewind` the session's `incarnation` becomes another one; its nonce stays.
-    """
-
-    def look(self, session_id: str) -> SessionHead | None:
-        """Return the session's record, last number and version; `None` if there is none."""
-        ...
-
-    def columns(
-        self, session_id: str, family: TokenFamily, *, after_seq: int = 0, until_seq: int = 0
-    ) -> StoredColumns:
-        """Return the columns after a sequence number; events not counted yet are counted now.
-
-        Args:
-            until_seq: If it is given, later events need not be returned.
-        """
-        ...
-
-    def bodies(self, session_id: str, spans: Sequence[tuple[int, int]]) -> list[Body]:
-        """Return the bodies of ranges of sequence numbers, in order."""
-        ...
-
-    def rows(
-        self, session_id: str, spans: Sequence[tuple[int, int]]
-    ) -> list[tuple[int, str, float | None]]:
-        """Return (seq, id, created as a POSIX time) of ranges of sequence numbers, in order."""
-        ...
-
-    def events(self, session_id: str, *, after_seq: int = 0, limit: int = -1) -> list[SessionEvent]:
-        """Return the events after a sequence number, at most `limit` of them, oldest first."""
-        ...
-
-    def factors(self, session_id: str, model: str) -> list[tuple[int, float]]:
-        """Return (answers_seq, factor) of the model's recorded calls, oldest first; cheap."""
-        ...
-
-    def calls(self, session_id: str, *, after_seq: int = 0) -> list[CallRow]:
-        """Return the recorded calls whose reply has a larger number, oldest first."""
-        ...
-
-    def last_call(self, session_id: str, *, until_seq: int = 0) -> CallRow | None:
-        """Return the newest recorded call whose reply has no larger number, if one is given."""
-        ...
-
-    def learned(self, key: str) -> Json:
-        """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`.
-
-        The calls of all sessions count.
-        """
-        ...
-
-    def text(self, digest: str) -> str | None:
-        """Return a system prompt or tool list that a call row names by its hash."""
-        ...
-
-    def derived(self, session_id: str, purpose: str, *, after_seq: int = 0) -> dict[int, Json]:
-        """Return what was computed once per event for a purpose, by sequence number."""
-        ...
-
-    def keep_derived(self, session_id: str, purpose: str, values: Mapping[int, Json]) -> None:
-        """Keep such values; a store that cannot be written to does nothing."""
-        ...
-
-    def append_now(
-        self,
-        session_id: str,
-        events: Sequence[SessionEvent],
-        *,
-        expected_seq: int | None = None,
-        call: CallRow | None = None,
-        texts: Mapping[str, str] | None = None,
-    ) -> list[SessionEvent]:
-        """Append in one transaction, with columns for every family that the session has.
-
-        Args:
-            call: The row of the call that a reply among the events answers; its `reply_seq` is
-                filled in.
-            texts: By hash, system prompts and tool lists that the row names.
-        """
-        ...
-
-    def fork_now(self, session_id: str, session: Session, *, at: int) -> None:
-        """Begin a session with the events 1 to `at` of another one, in one transaction.
-
-        They keep ids, columns and times; with them go the calls that they answered, and what was
-        derived under their numbers. What such calls learned counts once: as the first session's.
-
-        Raises:
-            UnknownSessionError: There is no session to fork.
-            InvalidParameterError: The id of `session` is taken, or not every store can keep it.
-        """
-        ...
-
-
 # ---- tools, skills, memory ----
 
 
@@ -513,16 +411,6 @@ class ToolSource(Protocol):
 
     async def list_tools(self) -> Sequence[ToolSpec]:
         """Return the tools offered at this moment."""
-        ...
-
-
-class Recall(Protocol):
-    """What the core asks of memory: text for one note, within a budget; it never raises."""
-
-    async def recall_note(
-        self, query: str, *, session_id: str, max_tokens: int, namespaces: Sequence[str] | None
-    ) -> "RecalledNote":
-        """Return the note, and the entries and warnings for the report."""
         ...
 
 

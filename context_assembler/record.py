@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from math import exp, log
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from context_assembler import events
 from context_assembler.context import AssembledContext, Sent, learned_key
@@ -19,7 +19,6 @@ from context_assembler.errors import (
     ReplyError,
 )
 from context_assembler.events import CallRow, Json, JsonObject, Part, SessionEvent, Text, is_object
-from context_assembler.ports import ColumnStore
 from context_assembler.providers import PROVIDERS, Reply, provider_for_reply
 from context_assembler.providers.media import PDF, begins_as, media_of
 from context_assembler.providers.wire import (
@@ -30,6 +29,9 @@ from context_assembler.providers.wire import (
     parse_object,
     read_object,
 )
+
+if TYPE_CHECKING:
+    from context_assembler.sessions.sqlite import SqlStore
 
 COMPACTION: Final = "compaction"
 _BROKEN_OFF: Final = (None, "incomplete")  # how a reply ends whose stream did not
@@ -262,7 +264,7 @@ def _compacted_window(reply: Any, provider: str) -> tuple[events.Opaque, ...]:
 
 
 async def store_answer(
-    store: ColumnStore,
+    store: "SqlStore",
     answer: Answer,
     context: AssembledContext,
     *,
@@ -310,7 +312,7 @@ async def store_answer(
             continue  # somebody came first: perhaps with this very reply
 
 
-def _recorded(store: ColumnStore, session_id: str, answer: Answer) -> list[SessionEvent]:
+def _recorded(store: "SqlStore", session_id: str, answer: Answer) -> list[SessionEvent]:
     """Return what was stored of this very reply, with its notes; empty if nothing was.
 
     It is the same if it answers the same moment of the session, with the same id, content and usage,

@@ -16,7 +16,7 @@ from context_assembler.context import AssembledContext
 from context_assembler.errors import CompactionError, ConcurrentAppendError
 from context_assembler.events import KIND_MASK, Json, SessionEvent, SessionHead, Usage
 from context_assembler.options import CompactionSettings
-from context_assembler.ports import ColumnStore
+from context_assembler.sessions.sqlite import SqlStore
 from context_assembler.texts import CountText, escape_tag, one_line, shorten_text
 from context_assembler.tokens import Family
 from context_assembler.tools.sources import call_away
@@ -69,7 +69,7 @@ class Host(NamedTuple):
     """What a compactor needs of the assembler, for one session."""
 
     session_id: str
-    store: ColumnStore
+    store: SqlStore
     append: Callable[..., Awaitable[list[SessionEvent]]]
     refresh: Callable[[str], Awaitable[SessionHead]]
     lock: asyncio.Lock

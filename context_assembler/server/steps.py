@@ -14,10 +14,11 @@ from context_assembler.errors import AssemblyError, UnknownModelError
 from context_assembler.events import Body, CallRow, Json, SessionHead, is_list, is_object
 from context_assembler.forecast import CutPolicy, Simulation
 from context_assembler.history.secrets import mask
-from context_assembler.ports import ColumnStore, StoredColumns, TokenFamily
+from context_assembler.ports import StoredColumns, TokenFamily
 from context_assembler.prompt import SentPrompt
 from context_assembler.providers.wire import as_object
 from context_assembler.report import ReportEntry
+from context_assembler.sessions.sqlite import SqlStore
 from context_assembler.tools.changes import SentTools
 
 _OF_THE_MODEL: Final = "max_tokens temperature top_p top_k thinking_level thinking_budget".split()
@@ -91,7 +92,7 @@ def label_of(body: Body) -> str:
 class _Past:
     """A session store as it was when a call was made; nothing is kept of what is derived there."""
 
-    def __init__(self, store: ColumnStore) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store: Any = store
         self.step, self.before = Step(0, 0, 0), list[CallRow]()
         self.texts: Mapping[str, str] = {}

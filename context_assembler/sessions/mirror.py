@@ -64,7 +64,7 @@ class Mirror:
         call: CallRow | None = None,
         texts: Mapping[str, str] | None = None,
     ) -> list[SessionEvent]:
-        """Append to the caller's store, then read it back; see `ColumnStore.append_now`."""
+        """Append to the caller's store, then read it back; see `SqlStore.append_now`."""
         if not callable(getattr(self.store, "append", None)):
             raise ConfigurationError(
                 f"The session store {type(self.store).__name__} cannot be written to.",

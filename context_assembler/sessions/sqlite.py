@@ -179,7 +179,14 @@ class _Row(NamedTuple):
 
 
 class SqlStore:
-    """A session store in the tables of a database.
+    """A session store in the tables of a database: what the core reads and writes, synchronously.
+
+    For any other `SessionStore` the facade keeps a mirror in memory (`MemoryStore`) and loads into it
+    what is new. Ranges of numbers are inclusive on both ends.
+
+    `append_now` keeps one derived form by itself: for each event with the flag `SIGNED`, under the
+    purpose `signed`, the list `[provider, model, account, prefix]` of who made it. With an event of
+    type `rewind` the session's `incarnation` becomes another one; its nonce stays.
 
     Args:
         file: Lends connections to it.
@@ -243,7 +250,11 @@ class SqlStore:
     def columns(
         self, session_id: str, family: TokenFamily, *, after_seq: int = 0, until_seq: int = 0
     ) -> StoredColumns:
-        """Return the columns after a sequence number; events not counted yet are counted now."""
+        """Return the columns after a sequence number; events not counted yet are counted now.
+
+        Args:
+            until_seq: If it is given, later events need not be returned.
+        """
         self._families[family.key] = family
         after_seq = max(after_seq, 0)
         number = self._family_numbers.get(family.key)
@@ -322,7 +333,10 @@ class SqlStore:
             return call_from_json(self._read_json(found[0][0])) if found else None
 
     def learned(self, key: str) -> Json:
-        """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`."""
+        """Return what the newest call with `details["learned"]["key"] == key` learned, or `None`.
+
+        The calls of all sessions count.
+        """
         asked = "SELECT body FROM calls WHERE learned = ? ORDER BY number DESC LIMIT 1"
         with self._file.reading() as db, _decoding("The row of a call"):
             row = db.execute(asked, (key,)).fetchone()
@@ -472,7 +486,10 @@ class SqlStore:
                 _keep_blocks(db, key, numbers[name], 0, columns)
 
     def fork_now(self, session_id: str, session: Session, *, at: int) -> None:
-        """Begin a session with the events 1 to `at` of another one; see `ColumnStore`.
+        """Begin a session with the events 1 to `at` of another one, in one transaction.
+
+        They keep ids, columns and times; with them go the calls that they answered, and what was
+        derived under their numbers. What such calls learned counts once: as the first session's.
 
         Raises:
             UnknownSessionError: There is no session to fork.
