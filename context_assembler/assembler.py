@@ -94,13 +94,12 @@ class _Gathered(NamedTuple):
     """What a call can be made from.
 
     `candidates` are the best inputs first; all but the last one are good only if they add to what
-    the last call sent. `active` are the events that no rewind left behind.
+    the last call sent.
     """
 
     candidates: Sequence[Inputs]
     key: CacheKey
     last_call: events.CallRow | None
-    active: Sequence[range]
 
 
 class _Draft:
@@ -204,7 +203,7 @@ class _Draft:
             for inputs in self.candidates
         ]
         key = self.key._replace(version=head.version)
-        return _Gathered(candidates, key, self.last, self.opening.active)
+        return _Gathered(candidates, key, self.last)
 
     def _last_call(self) -> events.CallRow | None:
         """Return the newest call whose reply no rewind left behind."""
@@ -760,25 +759,16 @@ class ContextAssembler:
     def _first_that_adds(self, gathered: _Gathered) -> AssembledContext:
         """Return the first context that adds to what the last call sent, or the last one."""
         *adding, anew = gathered.candidates
-        last = gathered.last_call
-        most_tokens = None if last is None else last.details.get("room")
-        if most_tokens is not None:
-            same = (inputs for inputs in gathered.candidates if not _rewrites(inputs))
-            adding = [inputs._replace(most_tokens=most_tokens) for inputs in same]
-        if adding and last is not None:
-            family = self.core.family(anew.limits)
-            columns = self.core.columns(anew.head, family, after_seq=last.answers_seq)
-            kinds = {
-                kind & events.KIND_MASK
-                for seq, kind in enumerate(columns.kinds, last.answers_seq + 1)
-                if any(seq in one for one in gathered.active)
-            }
-            system = self.store.text(last.system_hash)
+        last, most_tokens = gathered.last_call, None
+        if last is not None:
+            if (most_tokens := last.details.get("room")) is not None:
+                same = (inputs for inputs in gathered.candidates if not _rewrites(inputs))
+                adding = [inputs._replace(most_tokens=most_tokens) for inputs in same]
             for inputs in adding:
-                if inputs.system == system and events.COMPACTION not in kinds:
-                    with suppress(errors.ContextOverflowError):
+                with suppress(errors.ContextOverflowError):
+                    if inputs.system == self.store.text(last.system_hash):
                         context = self.core.assemble(inputs)
-                        if context.metadata.cut_id == last.cut:
+                        if context.goes_on(last):
                             return context
         context = self.core.assemble(anew)
         if most_tokens is None and not _rewrites(anew):

@@ -370,6 +370,10 @@ class AssembledContext:
         """Return whether the session that this was made from should be compacted."""
         return self._call.compaction(is_explicit=is_explicit)
 
+    def goes_on(self, last: CallRow) -> bool:
+        """Whether the history is cut where a recorded call's was, behind the same summary."""
+        return self._call.goes_on(last)
+
     def columns(self) -> tuple[bytes, list[int], list[int]]:
         """Return kinds, tokens and events (0: none) of the history's lines, without any cut."""
         return self._call.columns()

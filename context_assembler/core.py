@@ -1,6 +1,7 @@
 """One call from columns to payload: the order of the steps, in one place."""
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -1113,10 +1114,8 @@ class Call:
             row.tokens if row.name in _UNCORRECTED else unscaled(row.tokens, factor(0))
             for row in self._fixed
         )
-        history, (sent, raw) = (
-            used - self._fixed_tokens,
-            self._live.corrected(timeline, self._spans()),
-        )
+        history = used - self._fixed_tokens
+        sent, raw = self._live.corrected(timeline, self._spans())
         return tokens + round(history * raw / sent if sent else history)
 
     # ---- what is said about it ----
@@ -1154,11 +1153,14 @@ class Call:
         if not self.request.parameters.context_edits:
             return ()
         last = self._live.store.last_call(self.session_id, until_seq=self.last_seq)
-        if last is None or last.cut != self.cut_id:
+        if last is None or not self.goes_on(last):
             return ()
-        is_same = last.details.get("compaction") == self._summary_seq
-        edits: Sequence[JsonObject] = last.details.get("applied_edits", ()) if is_same else ()
+        edits: Sequence[JsonObject] = last.details.get("applied_edits", ())
         return edits
+
+    def goes_on(self, last: events.CallRow) -> bool:
+        """Whether the history is cut where a recorded call's was, behind the same summary."""
+        return last.cut == self.cut_id and last.details.get("compaction") == self._summary_seq
 
     def truncation(self) -> Truncation:
         """Return what the cut left out."""
@@ -1355,12 +1357,11 @@ def fixed_rows(family: Family, request: Request) -> list[LedgerRow]:
     """
     system = family.count_system(request.system)
     sections = [s for s in request.sections if s.placement == "system" and s.content]
-    shares = [system]
-    names = ["system"]
-    if sections:
-        names = [section.name for section in sections]
+    names = [section.name for section in sections] or ["system"]
+    weights = [1]
+    if len(sections) > 1:
         weights = [family.count_text(section.content) for section in sections]
-        shares = divide_tokens(system, weights if len(weights) > 1 else [1])
+    shares = divide_tokens(system, weights)
     choice = request.parameters.tool_choice
     sized = [(tool, family.count_tool(tool)) for tool in request.tools]
     sized = [(tool, tokens) for tool, tokens in sized if tokens or not tool.native_specs]
@@ -1371,12 +1372,16 @@ def fixed_rows(family: Family, request: Request) -> list[LedgerRow]:
         *(LedgerRow("system", name, tokens) for name, tokens in zip(names, shares, strict=True)),
         *(LedgerRow("tools", tool.name, tokens) for tool, tokens in sized),
         LedgerRow("overhead", "tools", overhead),
-    ]
-    rows += [
         LedgerRow("overhead", "request", family.request_tokens),
         *_hidden_rows(family, request),
     ]
     return [row for row in rows if row.tokens or row.kind == "tools"]
+
+
+_MAKE_ROOM: Final = (
+    "Make that smaller, lower max_tokens or reserve_tokens, raise max_context_tokens, or choose a "
+    "model with a larger window."
+)
 
 
 def overflow(
@@ -1387,34 +1392,24 @@ def overflow(
     reserve_tokens: int,
 ) -> ContextOverflowError:
     """Say which section or group of tools leaves no room for the history."""
-    sources = {tool.name: tool.source for tool in tools}
-    sizes: dict[str, int] = {}
+    sources, sizes = {tool.name: tool.source for tool in tools}, Counter[str]()
     for row in rows:
-        name = f"{row.name} overhead"
+        name = f"section {row.name!r}" if row.kind == "system" else f"{row.name} overhead"
         if row.kind == "tools":
             name = f"tools from {sources[row.name]}"
-        elif row.kind == "system":
-            name = f"section {row.name!r}"
-        sizes[name] = sizes.get(name, 0) + row.tokens
-    needed = sum(sizes.values())
-    do = "raise max_context_tokens, lower max_tokens, or choose a model with a larger window"
-    if budget_tokens <= 0 or not sizes:
+        sizes[name] += row.tokens
+    needed = sizes.total() + 1
+    if budget_tokens > 0 and sizes:
+        culprit = max(sizes, key=lambda name: sizes[name])
+    else:
         culprit = f"the reserve of {reserve_tokens:,} tokens for the reply"
         sizes["reply reserve"] = reserve_tokens
-        remedy = "Lower max_tokens or reserve_tokens, or raise max_context_tokens."
-    else:
-        culprit, needed = max(sizes, key=lambda name: sizes[name]), needed + 1
-        remedy = f"{do[0].upper()}{do[1:]}."
-        if culprit.startswith("tools from"):
-            remedy = f"Offer fewer tools (permissions, disabled_tools), {do}."
-        elif culprit.startswith("section"):
-            remedy = f"Shorten that section or make it optional, {do}."
     return ContextOverflowError(
         budget_tokens=budget_tokens,
         needed_tokens=needed,
         culprit=culprit,
         sizes_tokens=sizes,
-        remedy=remedy,
+        remedy=_MAKE_ROOM,
     )
 
 

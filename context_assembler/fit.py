@@ -402,7 +402,7 @@ class _Fitting:
                     self.plan = Plan(self.history, self, room_tokens=room, **given)
                 cut = self.plan.cut()
             except ContextOverflowError as error:  # in the words of this function
-                said = re.sub(r", lower max_tokens| \(permissions, .*?\)", "", error.remedy)
+                said = error.remedy.replace(" lower max_tokens or reserve_tokens,", "")
                 error.remedy = said.replace("max_context_tokens", "max_tokens")
                 error.args = (f"{error.problem} {error.remedy}",)
                 raise

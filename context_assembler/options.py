@@ -103,15 +103,8 @@ _SCHEMA_KEYS: Final = (
 _SAYS_WHAT: Final = frozenset("type properties enum const $ref anyOf oneOf allOf".split())
 _TYPES: Final = frozenset("object array string number integer boolean null".split())
 _BY_NAME: Final = frozenset("properties patternProperties $defs defs definitions".split())
-_LISTS: Final = frozenset("enum required anyOf any_of oneOf one_of allOf propertyOrdering".split())
-_VALUES: Final = frozenset("enum const default example examples dependentRequired".split())
-_GEMINI_KEYS: Final = {"defs": "$defs", "ref": "$ref"} | {
-    re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", key): key
-    for key in (
-        "anyOf oneOf additionalProperties propertyOrdering minItems maxItems minLength maxLength "
-        "minProperties maxProperties prefixItems uniqueItems"
-    ).split()
-}
+_LISTS: Final = frozenset("enum required anyOf oneOf allOf".split())
+_VALUES: Final = frozenset("enum const default examples dependentRequired".split())
 
 
 def _read_response_format(name: str, value: Any) -> ResponseFormat:
@@ -153,11 +146,11 @@ def _response_format(value: Any) -> ResponseFormat:
     text = json.dumps(schema, default=_dump, allow_nan=False, ensure_ascii=False).encode()
     if broken := broken_bound(plain := json.loads(text)):
         raise ValueError(broken)
-    read = _json_schema(plain)
-    if not is_object(read) or not read.keys() & _SAYS_WHAT:
+    if not is_object(plain) or not plain.keys() & _SAYS_WHAT:
         raise ValueError("it has neither a type nor properties")
+    _check_schema(plain)
     title = re.sub(r"[^a-zA-Z0-9_-]", "_", str(title or "reply"))[:64]
-    return ResponseFormat(read, title, bool(fields.get("strict", "name" not in fields)))
+    return ResponseFormat(plain, title, bool(fields.get("strict", "name" not in fields)))
 
 
 def _dump(value: Any) -> dict[str, Any]:
@@ -167,36 +160,20 @@ def _dump(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value.model_dump(by_alias=True, exclude_none=True))
 
 
-def _json_schema(given: Json) -> Json:
-    """Return a schema and all inside it as JSON Schema has it; Gemini has words of its own.
-
-    Source:
-        https://ai.google.dev/api/caching#Schema (read 2026-11-30)
-    """
-    if not is_object(given):
-        return [_json_schema(one) for one in given] if is_list(given) else given
-    made: dict[str, Json] = {}
-    for key, value in given.items():
-        if value is None and key not in _VALUES:
-            continue
-        if not (is_object(value) if key in _BY_NAME else is_list(value) or key not in _LISTS):
-            raise TypeError(f"{key!r} cannot be {errors.brief(value)}")
-        if key == "type":
-            kinds = [str(one).lower() for one in (value if is_list(value) else [value])]
-            if wrong := [one for one in kinds if one not in {*_TYPES, "type_unspecified"}]:
+def _check_schema(given: Json) -> None:
+    """Raise if a schema, or one inside it, has what JSON Schema has not."""
+    for one in given if is_list(given) else [given]:
+        for key, value in one.items() if is_object(one) else ():
+            is_sound = value is not None or key in _VALUES
+            if key in _BY_NAME or key in _LISTS:
+                is_sound = is_object(value) if key in _BY_NAME else is_list(value)
+            if not is_sound:
+                raise TypeError(f"{key!r} cannot be {errors.brief(value)}")
+            kinds = (value if is_list(value) else [value]) if key == "type" else ()
+            if wrong := [kind for kind in kinds if kind not in _TYPES]:
                 raise ValueError(f"{wrong[0]!r} is not a type of JSON Schema")
-            if "type_unspecified" not in kinds:
-                made[key] = kinds if is_list(value) else kinds[0]
-        elif key in _BY_NAME and is_object(value):
-            named = {name: _json_schema(one) for name, one in value.items()}
-            made[_GEMINI_KEYS.get(key, key)] = named
-        else:
-            made[_GEMINI_KEYS.get(key, key)] = value if key in _VALUES else _json_schema(value)
-    if order := made.pop("propertyOrdering", None):
-        listed = made.get("properties", {})
-        made["properties"] = {name: listed[name] for name in order if name in listed} | listed
-    is_nullable = made.pop("nullable", False)
-    return {"anyOf": [made, {"type": "null"}]} if is_nullable else made
+            if key not in _VALUES:
+                _check_schema([*value.values()] if key in _BY_NAME else value)
 
 
 def _read_tools(_: str, value: Any) -> tuple[Any, ...]:

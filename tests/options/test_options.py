@@ -60,22 +60,6 @@ class City(BaseModel):
 PLACE: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
 _FORM: dict[str, Any] = {"name": "place", "schema": PLACE, "strict": False}
 FORM = ResponseFormat(PLACE, "place", is_strict=False)
-GEMINI: dict[str, Any] = {
-    "type": "OBJECT",
-    "properties": {
-        "any_of": {"type": "STRING", "nullable": True},
-        "at": {"any_of": [{"type": "NUMBER", "maximum": 9}, {"type": "TYPE_UNSPECIFIED"}]},
-    },
-    "property_ordering": ["at", "any_of"],
-    "min_items": None,
-}
-AS_JSON_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "at": {"anyOf": [{"type": "number", "maximum": 9}, {}]},
-        "any_of": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-    },
-}
 DEEP = '{"items": ' * 201 + "{}" + "}" * 201
 NO_SCHEMAS: list[tuple[str, Any, str]] = [
     ("a word", "json", "Pass a JSON schema"),
@@ -88,8 +72,10 @@ NO_SCHEMAS: list[tuple[str, Any, str]] = [
     ("too deep a one", DEEP, "nested deeper than 200 levels"),
     ("what UTF-8 cannot say", {"type": "string", "title": "\ud800"}, "surrogates not allowed"),
     ("a list by name", {"type": "object", "properties": [PLACE]}, "'properties' cannot be"),
+    ("a null", {"type": "object", "description": None}, "'description' cannot be None"),
     ("no model", BaseModel, "the class of a pydantic model"),
     ("no number", {"type": "number", "maximum": float("nan")}, "not JSON compliant"),
+    ("words of Gemini", Schema(type=Type.OBJECT, properties={}), "'OBJECT' is not a type"),
     ("text", {"response_mime_type": "text/x.enum", "response_schema": {}}, "is not JSON"),
 ]
 FORMATS: dict[str, tuple[Any, Any]] = {
@@ -106,19 +92,11 @@ FORMATS: dict[str, tuple[Any, Any]] = {
         {"response_mime_type": "application/json", "response_schema": City},
         ResponseFormat(City.model_json_schema(), "City"),
     ),
-    "Gemini's own words": (
-        {"responseMimeType": "application/json", "responseSchema": GEMINI},
-        ResponseFormat(AS_JSON_SCHEMA),
-    ),
     "Gemini's objects": (
         GenerateContentConfig(
-            response_mime_type="application/json", response_schema=Schema.model_validate(GEMINI)
+            response_mime_type="application/json", response_json_schema=City.model_json_schema()
         ),
-        ResponseFormat(AS_JSON_SCHEMA),
-    ),
-    "an object in a form": (
-        {"response_mime_type": "application/json", "response_schema": Schema(type=Type.ARRAY)},
-        ResponseFormat({"type": "array"}),
+        ResponseFormat(City.model_json_schema()),
     ),
     "a form that does not say strict": (
         {"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE}},
