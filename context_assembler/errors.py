@@ -459,7 +459,8 @@ class ReplyError(AssemblyError, ValueError):
     def __init__(self, reply: object, *, reason: str) -> None:
         super().__init__(
             f"{with_article(type(reply).__name__, begins_sentence=True)} cannot be recorded: {reason}.",
-            remedy="Pass the final reply object of the anthropic, openai or google-genai SDK, its dict, or the list of all that its stream yielded.",
+            remedy="Pass the final reply object of the anthropic, openai or google-genai SDK with its "
+            "model and usage, its dict, or the list of all that its stream yielded.",
         )
 
 

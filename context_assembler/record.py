@@ -24,7 +24,6 @@ from context_assembler.providers.media import PDF, begins_as, media_of
 from context_assembler.providers.wire import (
     as_list,
     as_text,
-    field_of,
     objects_in,
     parse_object,
     read_object,
@@ -181,7 +180,6 @@ def read_answer(
             f"must be one of session {session_id!r}",
             "Record the reply in the session that its context was assembled from.",
         )
-    reply = _whole_reply(reply, context.provider)
     provider = provider_for_reply(reply)
     sent = context.sent(provider.NAME)
     answer = provider.read_reply(reply, sent.request)
@@ -204,42 +202,6 @@ def read_answer(
     if sent.request.parameters.provider_compaction == "now" and not window:
         warnings.append(_NO_SUMMARY.format(answer.stop_reason))
     return Answer(sent, answer, text, window, before, after, now, tuple(warnings))
-
-
-def _whole_reply(reply: Any, asked: str) -> Any:
-    """Return a reply; what is only the message or the output in one, as the reply around it."""
-    pieces = as_list(reply) or [reply]
-    if any(map(_is_item, pieces)):
-        if any(field_of(piece, "role") not in (None, "assistant") for piece in pieces):
-            raise ReplyError(reply, reason="not all of it is the model's")
-        return {"object": "response", "output": [*pieces]}
-    said = _plain(reply) if field_of(reply, "role") in ("assistant", "model") else None
-    if not is_object(said) or said.get("type") == "message":
-        return reply
-    if said["role"] == "model":
-        return {"candidates": [{"content": said}]}
-    blocks = said.get("content")
-    is_claude = asked != "openai_chat" or any(map(_is_block, as_list(blocks)))
-    if events.is_list(blocks) and is_claude and not said.get("tool_calls"):
-        return {"type": "message", **said}
-    return {"object": "chat.completion", "choices": [{"message": said}]}
-
-
-def _is_item(one: Any) -> bool:
-    """Whether this is an item of a response's output: a message, or a call that the client runs."""
-    kind, content = as_text(field_of(one, "type")), as_list(field_of(one, "content"))
-    if kind in ("", "message") and field_of(one, "role") == "assistant":
-        kinds = {field_of(piece, "type") for piece in content}
-        if not content:
-            return field_of(one, "status") is not None
-        return "output_text" in kinds or (bool(kind) and "refusal" in kinds)
-    return kind.endswith("_call") and bool(field_of(one, "call_id"))
-
-
-def _is_block(one: Any) -> bool:
-    """Whether this is a block that Claude alone has."""
-    is_sealed = field_of(one, "type") == "redacted_thinking" or field_of(one, "signature")
-    return is_sealed or as_text(field_of(one, "type")).endswith(("_use", "_tool_result"))
 
 
 def _compacted(block: events.Opaque) -> str:

@@ -79,6 +79,7 @@ def provider_for_reply(reply: Any) -> Provider:
     for one in reply if issubclass(type(reply), list | tuple) else [reply]:
         kind, made = str(field_of(one, "type")), field_of(one, "object")
         is_reply = kind == "message" and field_of(one, "role") in (None, "assistant")
+        is_reply = is_reply and field_of(one, "status") is None  # an item of Responses has one
         if kind == "message_start" or (is_reply and isinstance(field_of(one, "content"), list)):
             return PROVIDERS["anthropic"]
         if kind.startswith("response.") or made in ("response", "response.compaction"):

@@ -26,7 +26,6 @@ from context_assembler import (
     Image,
     Opaque,
     Text,
-    ToolCall,
     ToolResult,
     UrlSource,
     read_transcript,
@@ -402,46 +401,6 @@ OUTPUT: Any = [
     ResponseOutputMessage.model_validate(ITEM),
     ResponseFunctionToolCall.model_validate(CALL_ITEM),
 ]
-REPLIES: dict[str, tuple[str, Any]] = {
-    "Chat": ("gpt-4.1", ASKS),
-    "Chat: the SDK's": ("gpt-4.1", ChatCompletionMessage.model_validate(ASKS)),
-    **{
-        name: ("claude-opus-5-5", {"role": "assistant", "content": content})
-        for name, content in {
-            "Anthropic": [SAID, USES],
-            "Anthropic: the SDK's content": [SDK_SAID, USES],
-            "Anthropic: the SDK's call": [SDK_SAID, SDK_USES],
-        }.items()
-    },
-    "Gemini": ("gemini-2.5-pro", {"role": "model", "parts": [{"text": "Hi."}, GEMINI_CALL]}),
-    "Responses: the output": ("gpt-5.5", [ITEM, CALL_ITEM]),
-    "Responses: the SDK's output": ("gpt-5.5", OUTPUT),
-    "Responses: thoughts before it": (
-        "gpt-5.5",
-        ({"type": "reasoning", "id": "rs_1", "summary": []}, *OUTPUT),
-    ),
-    "Responses: without types": ("gpt-5.5", [{**ITEM, "type": None}, CALL_ITEM]),
-}
-
-
-@pytest.mark.parametrize("asked", ["claude-opus-5-5", "gpt-4.1", "gpt-5.5", "gemini-2.5-pro"])
-@pytest.mark.parametrize(("model", "message"), REPLIES.values(), ids=REPLIES.keys())
-async def test_the_message_of_a_reply_is_a_reply(
-    assembler: ContextAssembler, model: str, message: Any, asked: str
-) -> None:
-    context = await assembler.assemble("s", model=model, max_tokens=1000)
-    other = await assembler.assemble("s", model=asked, max_tokens=1000)
-
-    *_, answer = await assembler.record("s", message, other)
-
-    assert answer.made_by is not None
-    assert answer.made_by.provider == context.provider
-    assert answer.text == "Hi."
-    [call] = answer.tool_calls
-    assert (call.call_id, call.name, call.arguments) == ("c1", "f", {"a": 1})
-    assert isinstance(call, ToolCall)
-
-
 ASKED: Any = {**ITEM, "role": "user", "content": [{"type": "input_text", "text": "Hm?"}]}
 NO_REPLIES: dict[str, Any] = {
     "what a user said": ASKED,
@@ -452,6 +411,11 @@ NO_REPLIES: dict[str, Any] = {
     "calls of Chat's": [CALL],
     "thoughts alone": [{"type": "reasoning", "id": "rs_1", "summary": []}],
     "messages of Chat's": [{"role": "user", "content": "Hm?"}, ASKS],
+    "the message of one": ChatCompletionMessage.model_validate(ASKS),
+    "its content": {"role": "assistant", "content": [SAID, USES]},
+    "its content by Gemini": {"role": "model", "parts": [{"text": "Hi."}]},
+    "an item": ITEM,
+    "the output": OUTPUT,
     "nothing": None,
     "a text": "Hm?",
     "a field": {"text": "Hm?"},
