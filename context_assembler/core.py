@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from context_assembler.sessions.sqlite import SqlStore
 
 _AHEAD: Final = 4  # events that are read together if one of them is looked at
-_MOST_AHEAD: Final = 256  # if those before it were, one after the other
+_MOST_AHEAD: Final = 256  # if the events before it were looked at one after the other
 _NEAR: Final = 15  # events before a result among which its call is looked for
 _NO_CAP: Final = 1 << 40
 _LONGEST_SPAN: Final = 1_000_000, 9_999_999  # of events that a marker names
@@ -321,7 +321,7 @@ class _Shelf:
         self._held: dict[int, Body] = {}
 
     def body(self, seq: int) -> Body:
-        """Return a body; those that follow are read with it, the more the longer that goes on."""
+        """Return a body; the next ones are read with it, twice as many each time in a row."""
         found = self._held.get(seq)
         if found is None:
             goes_on = self._end <= seq < self._end + _AHEAD

@@ -280,7 +280,7 @@ def _told(value: Mapping[str, Any]) -> Iterator[RenderableType]:
     if len(lines) > _SHOWN_LINES:
         yield f"… and {len(lines) - _SHOWN_LINES} more lines"
     yield cli.heading("How")
-    spent = f"The hook took {value['ms']} ms (Python alone: {value['python_ms']})"
-    yield f"{spent}; where it read: {value['route']}."
+    yield f"The hook took {value['ms']} ms (Python alone: {value['python_ms']})."
+    yield f"Where the text comes from: {value['route']}."
     yield f"The hook is installed for {', '.join(value['installed']) or 'no client'}."
     yield from (f"Wrong: {problem}" for problem in value["problems"])

@@ -102,7 +102,7 @@ async def import_(
     found = [one for path in file for one in _read(path, format, partial=partial)]
     ids = [session] if session else [name for name, *_ in found]
     if len({*ids}) != len(found):
-        problem = f"The files hold {len(found)} sessions, which have {len({*ids})} names."
+        problem = f"The files hold {len(found)} sessions, but only {len({*ids})} ids."
         remedy = "Leave out --session, or import the files one by one."
         raise errors.ConfigurationError(problem, remedy=remedy)
     async with opened_store(sessions, creates=True) as store:
@@ -210,9 +210,9 @@ def _later(
 
 
 def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequence[SessionEvent]]:
-    """Yield what a transcript may go on from: the session, its end, and what its exports tell.
+    """Yield what a transcript may continue: the session, its end, and what is read of its exports.
 
-    Those are what an export tells now, and what it told before each compaction.
+    These are exports of the whole session, and of what it had before each compaction.
     """
     yield stored
     ids, first = [event.id for event in stored], next((event.id for event in read.events), "")
@@ -224,7 +224,7 @@ def _runs(stored: Sequence[SessionEvent], read: ReadTranscript) -> Iterator[Sequ
     compactions = [n for n, event in enumerate(stored) if event.type == "compaction" and n]
     for name, end in product(names, [len(stored), *reversed(compactions)]):
         text = transcripts.write_transcript(stored[:end], format=name)
-        with suppress(errors.TranscriptError):  # nothing that this format could tell
+        with suppress(errors.TranscriptError):  # nothing that this format can hold
             yield transcripts.read_transcript(text, format=read.format, partial=True).events
 
 

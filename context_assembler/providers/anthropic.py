@@ -626,7 +626,7 @@ class Wire(wire.GrownWire):
         return [block]
 
     def _is_declared(self, reference: Block) -> bool:
-        """Whether somebody declares the tool that is named; it is named as sent."""
+        """Whether the tool is declared; the reference gets the name that the tool is sent by."""
         key = "tool_name" if "tool_name" in reference else "name"
         name = as_text(reference.get(key))
         reference[key] = self.names.get(name, name)

@@ -439,7 +439,7 @@ class Wire(wire.GrownWire):
             (KINDS | {"thought_signature"}) & fields.keys(),
         )
         if lost or not is_sent:
-            reason = f"Fields that the API does not take are not sent: {', '.join(sorted(lost))}."
+            reason = f"These fields are not sent: {', '.join(sorted(lost or fields))}."
             changes.append(Change("repaired" if is_sent else "dropped", "content.fields", reason))
             part = {**part, "block": {k: held for k, held in fields.items() if k not in lost}}
         return [part] if is_sent else []

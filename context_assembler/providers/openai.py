@@ -70,7 +70,7 @@ class OpenAIWire(wire.GrownWire):
     text_type: ClassVar[str]  # of a piece of text that the user says
     media: ClassVar[Mapping[str, Any]] = {}
     _names_files = True
-    # What the protocols do otherwise; a choice may be empty.
+    # What differs between the protocols; a choice may be empty.
     _parameters: Callable[[Request], Item]
     _choice_of: Callable[[str], Item]
     _choice_among: Callable[[str, tuple[str, ...]], Item]

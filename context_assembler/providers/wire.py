@@ -59,7 +59,7 @@ def without_nulls(fields: JsonObject) -> dict[str, Json]:
 
 
 def without(fields: JsonObject, *names: str) -> dict[str, Json]:
-    """Return the fields but these."""
+    """Return the other fields."""
     return {key: value for key, value in fields.items() if key not in names}
 
 

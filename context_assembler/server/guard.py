@@ -64,7 +64,7 @@ class Guard:
         async def run() -> None:
             body = await read_body(receive, MOST_BODY_BYTES)
             if body is None:
-                reason = f"A request may have {MOST_BODY_BYTES:,} bytes."
+                reason = f"A request may have at most {MOST_BODY_BYTES:,} bytes."
                 await send_json(watch, 413, {"error": reason})
                 return
             told.append({"type": "http.request", "body": body, "more_body": False})
@@ -74,7 +74,7 @@ class Guard:
             await asyncio.wait_for(run(), SECONDS)
         except TimeoutError:
             if not has_begun:
-                await send_json(send, 504, {"error": f"It took longer than {SECONDS:g} seconds."})
+                await send_json(send, 504, {"error": f"Answering took over {SECONDS:g} seconds."})
 
     def _refusal(self, headers: dict[str, str], path: str) -> tuple[int, str] | None:
         """Return the status and the reason why a request is not answered; `None`: it is."""

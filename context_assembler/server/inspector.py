@@ -155,7 +155,7 @@ def costs_part(simulation: Simulation) -> str:
 
 
 def _points(sums: Sequence[float], most: float) -> str:
-    """Return the points of a line that is drawn at most so often as the eye can tell."""
+    """Return the points of a line, no more of them than the eye can tell apart."""
     width = max(1, len(sums) - 1)
     kept = [*range(0, width, -(-width // _MOST_COLUMNS)), width]
     points = [(at, sums[min(at, len(sums) - 1)]) for at in kept] if sums else []

@@ -21,7 +21,7 @@ from context_assembler.session_start.inject import state_folder
 
 _SETTINGS: Final = "_CONTEXT_ASSEMBLER_WORKER"  # what the processes of several workers are told
 _GRACE_SECONDS: Final = 5
-_IDLE_SECONDS: Final = 75  # SDKs use a connection again after 5: who closes loses their request
+_IDLE_SECONDS: Final = 75  # SDKs reuse a connection for 5; what they send to a closed one is lost
 _APP: Final = "context_assembler.server.running:app_of_environment"
 
 
@@ -120,7 +120,7 @@ def _bind(host: str, port: int, path: str | Path | None) -> sockets.socket:
             bound.bind(str(path))
     except OSError as error:
         bound.close()
-        problem = f"{path or f'{host}:{port}'} cannot be listened on: {error}."
+        problem = f"The worker cannot listen on {path or f'{host}:{port}'}: {error}."
         remedy = "Stop what listens there, or pass another --port or --socket."
         raise ConfigurationError(problem, remedy=remedy) from error
     finally:

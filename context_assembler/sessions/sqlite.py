@@ -397,7 +397,7 @@ class SqlStore:
             expected_seq: The last number that the caller has seen.
             call: The row of the call that the last of the events answers.
             texts: System prompts and tool lists that the row names, by hash.
-            is_counted: Whether to count tokens; else `keep_now`, or whoever needs them, does.
+            is_counted: Whether to count tokens. If not, `keep_now` or the next call does.
 
         Raises:
             ConcurrentAppendError: `expected_seq` is given and is not the last sequence number.

@@ -304,7 +304,7 @@ class _Merging:
     def _assign(self, offers: Sequence[_Offer]) -> dict[int, str]:
         """Return the names that tools are known by already, by the index of the offer.
 
-        A tool is its source's of that name, else the same tool of another source.
+        A tool keeps the name of its source's earlier tool, or else of the same tool elsewhere.
         """
         names: dict[tuple[str, str], list[str]] = {}
         for name, tool in sorted(self._learnt.items()):

@@ -317,7 +317,7 @@ def name_of(entry: Any) -> str:
 
 
 def schema_of(told: Mapping[str, str], *required: str) -> JsonObject:
-    """Return the schema of arguments that are told as `{"page": "integer: Which page to read."}`."""
+    """Return the schema of arguments that are given as `{"page": "integer: Which page to read."}`."""
     parts = {name: said.partition(": ") for name, said in told.items()}
     properties = {
         name: {"type": kind, "description": said} for name, (kind, _, said) in parts.items()

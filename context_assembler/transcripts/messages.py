@@ -1,4 +1,4 @@
-"""The message formats of the four APIs: what shows them, and the providers' own reading and writing.
+"""The message formats of the four APIs: how they are recognised, read and written.
 
 Plain messages – roles and text – could be anybody's, and are read as OpenAI Chat.
 """

@@ -603,7 +603,7 @@ class Plan:
     def _filled(self, done: _Done) -> _Done:
         """Keep more of the oldest as stubs, then more of the stubs whole, as far as the room goes.
 
-        What it drops last would not fit, not even as a stub; what it shortens last not whole.
+        The newest message that it drops does not fit as a stub; the newest stub does not fit whole.
         """
         done = self._lowered(
             done, done.place.kept, self._window_from, lambda place, kept: place._replace(kept=kept)

@@ -209,7 +209,7 @@ def test_a_file_in_the_place_of_the_socket_stays(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     path.write_text("mine")
 
-    with pytest.raises(ConfigurationError, match="cannot be listened on"):
+    with pytest.raises(ConfigurationError, match="cannot listen on"):
         run(socket=path, state=str(tmp_path))
 
     assert path.read_text() == "mine"
