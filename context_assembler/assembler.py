@@ -324,6 +324,7 @@ class _Draft:
             settled=settled,
             parameters=self.parameters._replace(tool_choice=settled.options.tool_choice),
             limits=self.limits,
+            budget_tokens=self.budget,
             clock=config.clock,
             truncation=self.truncation,
             masks=config.safety.masks_secrets_in,

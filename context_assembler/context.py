@@ -404,8 +404,8 @@ class AssembledContext:
         The payload is the caller's own: changing it changes no other one.
 
         Raises:
-            UnsupportedRequestError: No bundled provider has that name, or its API cannot express
-                this request.
+            UnknownOptionError: No bundled provider has that name.
+            UnsupportedRequestError: Its API cannot express this request.
             ContextOverflowError: As for `for_provider`.
 
         Warns:
@@ -442,7 +442,7 @@ class AssembledContext:
         it.
 
         Raises:
-            UnsupportedRequestError: No bundled provider has that name.
+            UnknownOptionError: No bundled provider has that name.
             ContextOverflowError: The request is made again, and what may not be dropped does not
                 fit.
         """

@@ -21,14 +21,13 @@ from context_assembler.context import (
     Sent,
     Truncation,
     divide_tokens,
-    input_budget,
 )
 from context_assembler.errors import (
     AssemblyError,
     ContextOverflowError,
     EmptySessionError,
     InvalidParameterError,
-    UnsupportedRequestError,
+    UnknownOptionError,
 )
 from context_assembler.events import Body, Json, JsonObject, SessionEvent, SessionHead
 from context_assembler.history.caps import Caps
@@ -101,6 +100,7 @@ class Inputs(NamedTuple):
 
     Attributes:
         head: The session's record and how far it has come.
+        budget_tokens: What the whole input may take.
         truncation: Settings with the call's own options laid over.
         masks: Where secrets are masked.
         on_refusal: What is sent of a reply that the provider refused to give.
@@ -124,6 +124,7 @@ class Inputs(NamedTuple):
     settled: declared.Settled
     parameters: declared.Parameters
     limits: ModelLimits
+    budget_tokens: int
     clock: declared.ClockSettings
     truncation: declared.TruncationSettings
     masks: tuple[str, ...] = ()
@@ -150,6 +151,12 @@ class Inputs(NamedTuple):
     now: datetime | None = None
     active_skills: tuple[str, ...] = ()
     skill_allowed_tools: Mapping[str, tuple[str, ...]] = {}
+
+    @property
+    def reserve_tokens(self) -> int:
+        """What is kept free for the reply."""
+        reserve = self.settled.options.reserve_tokens
+        return self.parameters.max_tokens if reserve is None else reserve
 
 
 class Opening(NamedTuple):
@@ -291,7 +298,7 @@ class Core:
             segments=segments,
             limits=inputs.limits,
             fixed_tokens=live.fixed_tokens,
-            budget_tokens=live.budget_tokens,
+            budget_tokens=inputs.budget_tokens,
             settings=inputs.truncation,
             today=inputs.today or datetime.now(UTC).date(),
             cache=request.cache,
@@ -431,7 +438,7 @@ class _Live:
         self._tools_after_seq = 0
         self._factor = inputs.factor
         self._factors = self._recorded_factors(inputs)
-        self._room = self.budget_tokens = self.fixed_tokens = 0
+        self._room = self.fixed_tokens = 0
         self._request: Request | None = None
         self._prepared: tuple[Any, ...] = ()  # the last request, and what it is made from
         self.fixed: tuple[LedgerRow, ...] = ()
@@ -748,20 +755,10 @@ class _Live:
             self.fixed_tokens = sum(row.tokens for row in self.fixed)
         request: Request = self._prepared[1]
         request.newest_at = self.newest_at
-        options = inputs.settled.options
-        budget = input_budget(
-            inputs.limits,
-            max_tokens=inputs.parameters.max_tokens,
-            max_context_tokens=options.max_context_tokens,
-            reserve_tokens=options.reserve_tokens,
-        )
-        room = budget - self.fixed_tokens
+        room = inputs.budget_tokens - self.fixed_tokens
         if room <= 0:
-            reserve = inputs.parameters.max_tokens
-            if options.reserve_tokens is not None:
-                reserve = options.reserve_tokens
-            raise overflow(self.fixed, inputs.tools, budget_tokens=budget, reserve_tokens=reserve)
-        self.budget_tokens = budget
+            sizes = {"budget_tokens": inputs.budget_tokens, "reserve_tokens": inputs.reserve_tokens}
+            raise overflow(self.fixed, inputs.tools, **sizes)
         return request, min(room, inputs.most_tokens or room)
 
     def _fixed(self, request: Request) -> tuple[LedgerRow, ...]:
@@ -978,8 +975,7 @@ class Call:
         self._new_notes = [(at, one) for at, one in ends if one.note and at not in omitted]
         self._note_tokens = sum(line.tokens for _, line in self._new_notes)
         self._log, self._sent_entries = (*timeline.log, *live.left), tuple(live.wire.entries)
-        self._fixed, self._budget = live.fixed, live.budget_tokens
-        self._fixed_tokens = live.fixed_tokens
+        self._fixed, self._fixed_tokens = live.fixed, live.fixed_tokens
         self._others: dict[str, Call] = {}
         self._wire: Any = None
 
@@ -1045,12 +1041,7 @@ class Call:
         if provider == self.provider:
             return self
         if provider not in PROVIDERS:
-            raise UnsupportedRequestError(
-                "no renderer of that name is bundled",
-                provider=provider,
-                model=self.request.limits.id,
-                remedy=f"Render for one of: {', '.join(sorted(PROVIDERS))}.",
-            )
+            raise UnknownOptionError(provider, kind="provider", known=PROVIDERS)
         if provider not in self._others:
             self._others[provider] = self._live.core.call(self._inputs._replace(provider=provider))
         return self._others[provider]
@@ -1128,14 +1119,13 @@ class Call:
 
     def ledger(self, *, history_tokens: int | None = None) -> Ledger:
         """Return who uses how many tokens; of the history what is sent, or as many as are given."""
-        request, reserve = self.request, self._inputs.settled.options.reserve_tokens
-        history = history_tokens
+        inputs, history = self._inputs, history_tokens
         if history is None:
             history = self.used_tokens - self._fixed_tokens - self._note_tokens
         return Ledger(
-            window_tokens=request.limits.window_tokens,
-            reserve_tokens=request.parameters.max_tokens if reserve is None else reserve,
-            budget_tokens=self._budget,
+            window_tokens=inputs.limits.window_tokens,
+            reserve_tokens=inputs.reserve_tokens,
+            budget_tokens=inputs.budget_tokens,
             rows=(
                 *self._fixed,
                 LedgerRow("history", "history", history),
@@ -1143,7 +1133,7 @@ class Call:
             ),
             counter=self._live.family.name,
             is_exact=self._live.family.is_exact,
-            factor=self._inputs.factor,
+            factor=inputs.factor,
             cleared_tokens=sum(edit.get("cleared_input_tokens", 0) for edit in self._edits),
         )
 

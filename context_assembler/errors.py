@@ -196,15 +196,12 @@ class InvalidParameterError(ConfigurationError):
 
 
 class MissingModelError(ConfigurationError):
-    """No layer of defaults names a model; `agent_id`: set if the agent has a model's name."""
+    """No layer of defaults names a model."""
 
-    def __init__(self, *, layers: Sequence[str], agent_id: str | None = None) -> None:
-        remedy = "Pass model='…', or set it in the session's, the agent's or the system defaults."
-        if agent_id is not None:
-            remedy = f"Did you mean model={agent_id!r}? As it was passed it is the agent's id."
+    def __init__(self, *, layers: Sequence[str]) -> None:
         super().__init__(
             f"Model ID is required: none of the layers {', '.join(layers)} names a model.",
-            remedy=remedy,
+            remedy="Pass model='…', or set it in the session's, the agent's or the system defaults.",
         )
 
 
@@ -310,15 +307,10 @@ class UnknownSessionError(AssemblyError, LookupError):
     """The store holds no session of that id."""
 
     def __init__(self, session_id: str, *, known: Collection[str]) -> None:
-        otherwise = (
-            "Create it with add_user() or import a transcript first."
-            if known
-            else "The store is empty: create the session with add_user() or import a transcript."
-        )
-        super().__init__(
-            f"There is no session {session_id!r}.",
-            remedy=did_you_mean(session_id, known, otherwise=otherwise),
-        )
+        make = "Create it with add_user(), or import a transcript, first."
+        otherwise = make if known else f"The store is empty. {make}"
+        remedy = did_you_mean(session_id, known, otherwise=otherwise)
+        super().__init__(f"There is no session {session_id!r}.", remedy=remedy)
         self.session_id = session_id
 
 
@@ -406,12 +398,10 @@ class ContextOverflowError(AssemblyError, ValueError):
         remedy: str,
     ) -> None:
         listed = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes_tokens.items())
-        available, taker = f"{budget_tokens:,} are available", "the largest part is"
-        if budget_tokens <= 0:
-            available, taker = "and nothing is left for them", "what takes it all is"
+        available = f"{max(budget_tokens, 0):,} are available"
         super().__init__(
             f"At least {needed_tokens:,} tokens are needed, {available} ({listed}); "
-            f"{taker} {culprit}.",
+            f"the largest part is {culprit}.",
             remedy=remedy,
         )
         self.budget_tokens = budget_tokens

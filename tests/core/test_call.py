@@ -14,7 +14,7 @@ from context_assembler import (
     SessionEvent,
     user_event,
 )
-from context_assembler.errors import UnsupportedRequestError
+from context_assembler.errors import UnknownOptionError
 from tests.core.sessions import (
     OPUS,
     PROVIDERS,
@@ -160,7 +160,7 @@ def test_a_context_can_be_rendered_for_every_provider() -> None:
         assert context.for_provider(name).provider == name
         assert context.check(name) == []
         assert "The task." in json.dumps(method())
-    with pytest.raises(UnsupportedRequestError, match="anthropic"):
+    with pytest.raises(UnknownOptionError, match="anthropic"):
         context.to_request("nobody")
 
 
