@@ -173,8 +173,8 @@ def _check_schema(given: Json) -> None:
             if wrong := [kind for kind in kinds if kind not in _TYPES]:
                 raise ValueError(f"{wrong[0]!r} is not a type of JSON Schema")
             if key not in _VALUES:
-                is_named = key in _BY_NAME and is_object(value)
-                _check_schema([*value.values()] if is_named else value)
+                inner = [*value.values()] if key in _BY_NAME and is_object(value) else value
+                _check_schema(inner)
 
 
 def _read_tools(_: str, value: Any) -> tuple[Any, ...]:
