@@ -412,6 +412,22 @@ def _basis_of(inputs: Inputs) -> tuple[Any, ...]:
     return inputs.head.incarnation, provider, inputs.limits, inputs.account, reads, *settings
 
 
+def take_back(timeline: Timeline, history: History, stubs: dict[int, Shortened]) -> None:
+    """Take off what a call added at the end for itself alone."""
+    for line in range(timeline.settled, len(timeline.kinds)):
+        stubs.pop(line, None)
+    timeline.reopen()
+    history.shrink(timeline.settled)
+
+
+def hand_over(timeline: Timeline, history: History) -> None:
+    """Let the history, in which cuts are found, know the lines that it does not know yet."""
+    first = len(history)
+    if first < len(timeline.kinds):
+        history.extend(timeline.kinds[first:], timeline.tokens[first:])
+    timeline.handed = timeline.settled
+
+
 class _Live:
     """What is kept of one session, for one reader and settings: columns, cuts, rendered messages."""
 
@@ -633,10 +649,7 @@ class _Live:
         self.serial += 1
         # 1. What the last call added at the end is taken off again.
         if self.timeline.is_closed:
-            for line in range(self.timeline.settled, len(self.timeline.kinds)):
-                self.stubs.pop(line, None)
-            self.timeline.reopen()
-            self.history.shrink(self.timeline.settled)
+            take_back(self.timeline, self.history, self.stubs)
             if self.timeline.is_late:
                 self._restart()
         # 2. New events extend the columns.
@@ -794,7 +807,7 @@ class _Live:
             timeline.insert_notes([(TOOLS_NOTE, "assembler", [change_part(inputs.change)])])
         if not timeline.has_opened:
             raise EmptySessionError(self.session_id)
-        self._hand_over(len(timeline.kinds))
+        hand_over(timeline, history)
         if self.plan is None or self._room != room:
             self._room = room
             self.plan = Plan(
@@ -825,14 +838,8 @@ class _Live:
             return cut
         self.history.shrink(timeline.settled)
         timeline.insert_notes(missed)
-        self._hand_over(len(timeline.kinds))
+        hand_over(timeline, self.history)
         return self.plan.cut()
-
-    def _hand_over(self, end: int) -> None:
-        timeline, first = self.timeline, len(self.history)
-        if first < end:
-            self.history.extend(timeline.kinds[first:end], timeline.tokens[first:end])
-        timeline.handed = timeline.settled
 
     # ---- turns and the wire ----
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from context_assembler import events
 from context_assembler import options as declared
 from context_assembler.context import LedgerRow, Request, input_budget
-from context_assembler.core import fixed_rows, overflow
+from context_assembler.core import fixed_rows, hand_over, overflow, take_back
 from context_assembler.errors import ContextOverflowError, TranscriptError
 from context_assembler.events import Body, Json, JsonObject, is_list, is_object
 from context_assembler.history.lines import SYNTHETIC, Rules, Timeline, columns_of
@@ -342,10 +342,7 @@ class _Fitting:
         """Make lines of new events."""
         timeline, history = self.timeline, self.history
         if timeline.is_closed:
-            for line in range(timeline.settled, len(timeline.kinds)):
-                self.stubs.pop(line, None)
-            timeline.reopen()
-            history.shrink(timeline.settled)
+            take_back(timeline, history, self.stubs)
         if not timeline.is_late:
             new = self.events[self.seen :]
             kinds = [events.kind_of(name, body) for name, body in new]
@@ -359,9 +356,7 @@ class _Fitting:
             self._restart()
             self._extend()
             return
-        first = len(history)
-        history.extend(timeline.kinds[first:], timeline.tokens[first:])
-        timeline.handed = timeline.settled
+        hand_over(timeline, history)
 
     # ---- `truncation.Lines` ----
 

@@ -84,25 +84,22 @@ class PromptCache(NamedTuple):
     def forecast(
         self, size: CallSize, known: Iterable[KnownPrefix], *, now: datetime | None, today: date
     ) -> CacheForecast:
-        """Return what of a call is read or written, and what its input costs on a day."""
-        price = price_at(self.limits, today=today, input_tokens=size.total_tokens) or _NO_PRICE
-        split = self.split(size, known, now=now, price=price)
-        return CacheForecast(split, price_input(split, price, model=self.limits.id))
-
-    def split(
-        self,
-        size: CallSize,
-        known: Iterable[KnownPrefix],
-        *,
-        now: datetime | None = None,
-        price: Price = _NO_PRICE,
-    ) -> CacheSplit:
-        """Return what of a call is read, written, or neither.
+        """Return what of a call is read or written, and what its input costs on a day.
 
         Args:
             known: What earlier calls have in common with it.
             now: What lifetimes are compared with; without it nothing has expired.
-            price: A provider that caches by itself writes what there is a price for.
+        """
+        price = price_at(self.limits, today=today, input_tokens=size.total_tokens) or _NO_PRICE
+        split = self._split(size, known, now, price)
+        return CacheForecast(split, price_input(split, price, model=self.limits.id))
+
+    def _split(
+        self, size: CallSize, known: Iterable[KnownPrefix], now: datetime | None, price: Price
+    ) -> CacheSplit:
+        """Return what of a call is read, written, or neither.
+
+        A provider that caches by itself writes what there is a price for.
         """
         if why := self._why_not(size):
             return CacheSplit(uncached_tokens=size.total_tokens, remarks=(why,))
