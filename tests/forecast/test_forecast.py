@@ -53,12 +53,6 @@ SIZE: Final = CallSize(total_tokens=10_000, head_tokens=2_000, blocks=30, blocks
 End = Literal["head", "call", "inside"]
 
 
-def split_of(
-    cache: PromptCache, size: CallSize, prefix: KnownPrefix, *, now: datetime | None
-) -> CacheSplit:
-    return cache.forecast(size, [prefix], now=now, today=TODAY).split
-
-
 def known(
     tokens: int, *, end: End = "call", blocks: int = 28, minutes: float | None = 1
 ) -> KnownPrefix:
@@ -130,7 +124,7 @@ def test_a_call_is_split_by_the_rules_of_its_provider(
 def test_however_long_a_step_is_the_end_of_the_last_call_is_found(step_blocks: int) -> None:
     size = SIZE._replace(blocks=10 + step_blocks, blocks_before_step=10)
 
-    assert split_of(MARKED, size, known(9_000, blocks=10), now=NOW).read_tokens == 9_000
+    assert MARKED.forecast(size, [known(9_000, blocks=10)], now=NOW, today=TODAY).split[0] == 9_000
 
 
 SMALL = CallSize(total_tokens=1_000)
@@ -151,17 +145,19 @@ WHY_NOT = {
 
 @pytest.mark.parametrize(("cache", "why"), WHY_NOT.values(), ids=WHY_NOT)
 def test_if_nothing_is_cached_the_split_says_why(cache: PromptCache, why: str) -> None:
-    split = split_of(cache, SMALL, known(900), now=NOW)
+    split = cache.forecast(SMALL, [known(900)], now=NOW, today=TODAY).split
 
     assert split.uncached_tokens == SMALL.total_tokens
     assert why in split.remarks[0]
 
 
 def test_what_expired_is_reported_with_its_times() -> None:
-    [remark] = split_of(MARKED, SIZE, known(9_000, minutes=150), now=NOW).remarks
+    split = MARKED.forecast(SIZE, [known(9_000, minutes=150)], now=NOW, today=TODAY).split
 
-    assert remark == "9,000 tokens were last used 2 h ago, and are kept for 5 min."
-    assert split_of(MARKED, SIZE, known(9_000, minutes=999), now=None).read_tokens == 9_000
+    assert [*split.remarks] == ["9,000 tokens were last used 2 h ago, and are kept for 5 min."]
+    assert (
+        MARKED.forecast(SIZE, [known(9_000, minutes=999)], now=None, today=TODAY).split[0] == 9000
+    )
 
 
 tokens = st.integers(0, 400_000)
