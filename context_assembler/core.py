@@ -117,6 +117,7 @@ class Inputs(NamedTuple):
         digest: Identifies whatever decided about prompt and tools.
         details: Kept in the row of the call.
         compaction: When a session should be compacted, for whoever asks the context.
+        now: When the call is made, for the forecast of the prompt cache.
     """
 
     head: SessionHead
@@ -147,6 +148,7 @@ class Inputs(NamedTuple):
     digest: str = ""
     details: Mapping[str, Any] = {}
     compaction: declared.CompactionSettings | None = None
+    now: datetime | None = None
     active_skills: tuple[str, ...] = ()
     skill_allowed_tools: Mapping[str, tuple[str, ...]] = {}
 
@@ -1280,7 +1282,7 @@ class Call:
             cleared_tokens=self.ledger().cleared_tokens,
         )
         today = self._inputs.today or datetime.now(UTC).date()
-        return forecast_call(outlook, today=today)
+        return forecast_call(outlook, today=today, now=self._inputs.now)
 
     def _turn_tokens(self, turn: Turn) -> int:
         kind = events.COMPACTION if turn.get("kind") == "summary" else _KINDS[turn["role"]]

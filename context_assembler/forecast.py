@@ -245,29 +245,37 @@ class Outlook(NamedTuple):
     cleared_tokens: int = 0
 
 
-def forecast_call(outlook: Outlook, *, today: date) -> CacheForecast:
-    """Return what the provider will read, write and charge of a call's input, if nothing expired.
+def forecast_call(outlook: Outlook, *, today: date, now: datetime | None = None) -> CacheForecast:
+    """Return what the provider will read, write and charge of a call's input.
 
     Args:
         today: Whose prices hold.
+        now: What lifetimes are compared with; without it nothing has expired.
     """
     row, turns = outlook.row, outlook.turns
     ours = [call for call in outlook.calls if _route(call) == _route(row)]
     prefixes = list(outlook.prefixes()) if ours else []
-    ends_at = {prefixes.index(call.prefix) for call in ours if call.prefix in prefixes}
+    ends_at = {prefixes.index(call.prefix): call for call in ours if call.prefix in prefixes}
     stale_at = _first_stale(outlook)
     head_tokens, cleared = outlook.total_tokens - sum(outlook.tokens), outlook.cleared_tokens
     tokens = list(accumulate(outlook.tokens, initial=head_tokens))
     tokens = [max(head_tokens, each - cleared) for each in tokens]
     blocks = list(accumulate((len(turn["parts"]) for turn in turns), initial=0))
-    known = [KnownPrefix("call", tokens[at], blocks[at]) for at in ends_at if at <= stale_at]
-    if known or (ours and _head(ours[-1]) == _head(row)):
-        known.append(KnownPrefix("head", head_tokens))
+    known: list[KnownPrefix] = []
+    used_at: datetime | None = None
+    for at in sorted((at for at in ends_at if at <= stale_at), reverse=True):
+        # Whoever reads a long prefix has used the shorter ones in it as well.
+        used_at = _later(used_at, ends_at[at].created_at)
+        known.append(KnownPrefix("call", tokens[at], blocks[at], used_at))
+    has_head = bool(ours) and _head(ours[-1]) == _head(row)
+    if known or has_head:
+        used_at = _later(used_at, ours[-1].created_at if has_head else None)
+        known.append(KnownPrefix("head", head_tokens, 0, used_at))
     replies = [at for at, turn in enumerate(turns) if turn["role"] == "assistant"]
     before = blocks[replies[-1] if replies else -1]
     size = CallSize(tokens[-1], head_tokens, blocks[-1], before)
     cache = PromptCache(outlook.request.limits, row.provider, outlook.request.cache)
-    forecast = cache.forecast(size, known, now=None, today=today)
+    forecast = cache.forecast(size, known, now=now, today=today)
     if cleared:
         # https://platform.claude.com/docs/en/build-with-claude/context-editing (read 2026-11-30)
         told = f"The provider clears {cleared:,} tokens; if it clears more, less is read."
@@ -295,6 +303,11 @@ def _route(row: CallRow) -> tuple[str, str, str | None]:
 
 def _head(row: CallRow) -> tuple[str, str]:
     return row.system_hash, row.tools_hash
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    known = [at if at.tzinfo else at.replace(tzinfo=UTC) for at in (one, other) if at is not None]
+    return max(known, default=None)
 
 
 def _first_stale(outlook: Outlook) -> int:

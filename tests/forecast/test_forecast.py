@@ -266,7 +266,7 @@ def forecast(
         text_of=TEXTS.get,
         reply_id="e2",
     )
-    return forecast_call(outlook, today=TODAY)
+    return forecast_call(outlook, today=TODAY, now=NOW)
 
 
 def test_a_first_call_has_nothing_to_read() -> None:
