@@ -26,9 +26,11 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
 # Source: sentence-transformers/all-MiniLM-L6-v2, sentence_bert_config.json (read 2026-11-28)
 _MAX_TOKENS: Final = 256
 _CHARS_PER_TOKEN: Final = 100  # a word that is longer is one token
-# Of at most 8,192 tokens each: a request takes 300,000.
-# Source: openai 3.57.0, resources/embeddings.py; no text may be empty (read 2026-11-28)
-_BATCH_TEXTS: Final = 36
+# OpenAI takes 300,000 tokens a request, 8,192 a text, and no empty text; servers of Text Embeddings
+# Inference take 32 texts, unless they are told otherwise.
+# Source: openai 3.57.0, resources/embeddings.py (read 2026-11-28);
+# github.com/huggingface/text-embeddings-inference, cli_arguments.md (read 2026-11-30)
+_BATCH_TEXTS: Final = 32
 
 
 _numpy: Final = partial(load_package, "numpy", "Embedding text")
