@@ -1,7 +1,8 @@
 """Memories from and to files of JSON Lines, and what a store no longer needs."""
 
 import asyncio
-from contextlib import nullcontext
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial as partial_of
 from pathlib import Path
@@ -16,9 +17,9 @@ from context_assembler.memory.records import (
     Remembered,
     refuse,
     says_something,
+    unusable_file,
     write_memories,
 )
-from context_assembler.memory.stack import written_whole
 from context_assembler.memory.stores import MemoryStore
 
 LEAST_WORTH: Final = 0.05
@@ -109,3 +110,22 @@ async def find_faded(
         async for record in store.export(filters=filters)
         if worth_of(record, half_life_days=half_life_days, now=now) < least_worth
     ]
+
+
+@contextmanager
+def written_whole(path: str | Path) -> Generator[BinaryIO]:
+    """Open a file that at every moment holds what it held before, or all that is written inside.
+
+    Raises:
+        ConfigurationError: The file cannot be written.
+    """
+    target = Path(path).expanduser()
+    part = target.with_name(f"{target.name}.part")
+    try:
+        with part.open("wb") as opened:
+            yield opened
+        part.replace(target)
+    except OSError as error:
+        raise unusable_file(target, "written", error) from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -18,8 +18,7 @@ from context_assembler.errors import AssemblyError, ConfigurationError, MemoryFo
 from context_assembler.events import Json, JsonObject, is_list, is_object, load_json
 from context_assembler.memory import notes, records
 from context_assembler.memory.kinds import MemoryKind, field_types
-from context_assembler.memory.records import MemoryRecord
-from context_assembler.memory.stack import unusable_file
+from context_assembler.memory.records import MemoryRecord, unusable_file
 from context_assembler.texts import clean_text, read_file
 
 _MOST_UNREAD: Final = 10  # one row of so many

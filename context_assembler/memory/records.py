@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from context_assembler import errors
@@ -61,6 +62,12 @@ def read_importance(name: str, given: float) -> float:
 def refuse(name: str, value: object, rule: str, remedy: str) -> NoReturn:
     """Raise the error of a value that cannot be what it is."""
     raise errors.InvalidParameterError(name, value, rule=rule, remedy=remedy)
+
+
+def unusable_file(path: Path, act: str, error: OSError) -> errors.ConfigurationError:
+    """Return the error of a file that the operating system refuses."""
+    problem = f"The file {str(path)!r} cannot be {act}: {error.strerror or error}."
+    return errors.ConfigurationError(problem, remedy=errors.CHECK_FILE)
 
 
 def load_package(name: str, what: str, extra: str = "memory") -> Any:

@@ -1,13 +1,11 @@
 """Where an agent stands: goals within goals, and what came of those that are done."""
 
 import json
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from context_assembler.errors import CHECK_FILE, ConfigurationError, MemoryFormatError
+from context_assembler.errors import MemoryFormatError
 from context_assembler.memory.format import RECALL_TAG, FormattedContext, cut_text
 from context_assembler.memory.records import refuse
 from context_assembler.memory.score import Clean
@@ -133,31 +131,6 @@ class TaskStack(NamedTuple):
             reason = f"{reason} ({error})"
         remedy = "Pass what `TaskStack.dump` returned."
         raise MemoryFormatError(where=where, reason=reason, remedy=remedy)
-
-
-@contextmanager
-def written_whole(path: str | Path) -> Generator[BinaryIO]:
-    """Open a file that at every moment holds what it held before, or all that is written inside.
-
-    Raises:
-        ConfigurationError: The file cannot be written.
-    """
-    target = Path(path).expanduser()
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with part.open("wb") as opened:
-            yield opened
-        part.replace(target)
-    except OSError as error:
-        raise unusable_file(target, "written", error) from error
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def unusable_file(path: Path, act: str, error: OSError) -> ConfigurationError:
-    """Return the error of a file that the operating system refuses."""
-    problem = f"The file {str(path)!r} cannot be {act}: {error.strerror or error}."
-    return ConfigurationError(problem, remedy=CHECK_FILE)
 
 
 # ---- above what is recalled ----
