@@ -766,8 +766,8 @@ class ContextAssembler:
                 same = (inputs for inputs in gathered.candidates if not _rewrites(inputs))
                 adding = [inputs._replace(most_tokens=most_tokens) for inputs in same]
             for inputs in adding:
-                with suppress(errors.ContextOverflowError):
-                    if inputs.system == self.store.text(last.system_hash):
+                if inputs.system == self.store.text(last.system_hash):
+                    with suppress(errors.ContextOverflowError):
                         context = self.core.assemble(inputs)
                         if context.goes_on(last):
                             return context

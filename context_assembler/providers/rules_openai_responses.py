@@ -268,8 +268,8 @@ class _Responses(Check):
         taken = _OF_ASSISTANT if item.get("role") == "assistant" else _OF_OTHERS
         if piece_type not in taken and kind in ("message", *_OUTPUTS):
             message = f"{piece_type!r} is not taken here, only {', '.join(taken)}"
-            message = message if piece_type else "is missing"
-            yield True, "R0", ".type", message, self.is_own or not piece_type
+            yield not piece_type, "R0", ".type", "is missing"
+            yield piece_type, "R0", ".type", message, self.is_own
         if piece_type == "input_image":
             url = as_text(piece.get("image_url"))
             is_bare = not url and not as_text(piece.get("file_id"))

@@ -391,7 +391,9 @@ class SqlStore:
         texts: Mapping[str, str] | None = None,
         is_counted: bool = True,
     ) -> list[SessionEvent]:
-        """Append in one transaction, with columns for every family that the file knows.
+        """Append in one transaction, with token counts for the families that are in use here.
+
+        Until one is, they are those that most sessions are sent to.
 
         Args:
             expected_seq: The last number that the caller has seen.
@@ -411,9 +413,8 @@ class SqlStore:
         seal, rows = self.encryption.seal, _rows_of(events, session_id)
         pairs = [(row.kind, row.body) for row in rows]
         # Without the lock. What others count by is counted when they need it.
-        known = (self._families or DEFAULT_FAMILIES) if is_counted else ()
-        families = {key: self._families.get(key) or family_by_key(key) for key in known}
-        counted = {key: _counts(family, pairs) for key, family in families.items() if family}
+        families: Any = self._families or {key: family_by_key(key) for key in DEFAULT_FAMILIES}
+        counted = {k: _counts(one, pairs) for k, one in families.items()} if is_counted else {}
         numbers = self._family_numbers
         with self.writing() as db:
             found = self._look_up(db, session_id)

@@ -306,10 +306,8 @@ def _worth_trying(
     limits: _Limits = {}
     groups = _groups(settings.on_overflow)
     for group in groups:
-        own, minimum = (
-            [size for one, size in sizes if one == group],
-            _minimum_tokens(group, settings),
-        )
+        own = [size for one, size in sizes if one == group]
+        minimum = _minimum_tokens(group, settings)
         limit = _highest(own, over, minimum)
         while limit > minimum:
             yield {**limits, group: limit}
